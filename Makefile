@@ -1,0 +1,58 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := torch,sklearn,tensorboard,dev
+READY := $(VENV)/.ready
+
+# Everything that `make` runs keeps its state in this folder, and `make clean` removes it.
+export TRAINLIB_HOME ?= $(CURDIR)/.trainlib
+export PREFECT_HOME ?= $(TRAINLIB_HOME)/prefect
+
+.PHONY: demo test lint format bench ui lock clean help
+
+demo: $(READY) ## Set up, then preprocess, train, select and register a digits model on 2 workers
+	@$(BIN)/trainlib demo
+
+test: $(READY) lint ## Set up, then lint and run the whole test suite
+	@$(BIN)/python -m pytest
+
+lint: $(READY) ## Check style, formatting and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(READY) ## Format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## Measure against torchrun and Ray Train, side by side
+	@$(BIN)/python -m bench
+
+ui: $(READY) ## Serve the Prefect and MLflow UIs on what the demo recorded
+	@$(BIN)/trainlib up
+
+lock: $(READY) ## Write the versions that are installed now into requirements.lock
+	@{ head -n 1 requirements.lock; $(BIN)/pip freeze --exclude trainlib | sed 's/+cpu$$//'; } > requirements.new
+	@mv requirements.new requirements.lock
+
+clean: ## Remove the environment, what the demo recorded, and caches
+	rm -rf $(VENV) .trainlib build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "trainlib needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Setting up $(VENV): a few minutes, once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --disable-pip-version-check -c requirements.lock -e '.[$(EXTRAS)]' 2>&1 | tee $(VENV)/install.log \
+		| awk '/^ *Collecting/ {n++; if (n % 20 == 0) {printf "  %d packages found\n", n; fflush()}} \
+		       /^Installing collected/ {print "  installing"; fflush()} /^ERROR/ {print; fflush()}' \
+		|| { tail -n 5 $(VENV)/install.log; exit 1; }
+	@touch $@

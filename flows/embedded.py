@@ -1,0 +1,130 @@
+"""A Prefect API to talk to: the configured one, or a server of this process's own.
+
+Prefect's own temporary server shares the terminal: Ctrl-C ends it before it has heard of it, and what it
+then prints is nothing a user can act on. This one is apart, and outlives the process by a moment.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from functools import cache
+from urllib.parse import urlparse
+
+import prefect.context
+from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
+
+from trainlib import storage
+from trainlib.errors import ConnectionFailedError
+
+# Where `trainlib up` serves the same database with its UI.
+LOCAL_UI = "http://127.0.0.1:4200"
+
+START_S = 120.0
+_ANSWER_S = 5.0
+
+_lock = threading.Lock()
+_server: subprocess.Popen[bytes] | None = None
+
+
+def start() -> None:
+    """Make sure that there is an API address, starting a server where none is configured. Does not wait for it.
+
+    Raises:
+        ConnectionFailedError: one is configured, but does not answer.
+    """
+    global _server
+    with _lock:
+        if _server is not None:
+            return
+        if configured := PREFECT_API_URL.value():
+            _require_answer(configured)
+            return
+        port = _free_port()
+        log = storage.home() / "logs" / "prefect-server.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as output:
+            _server = subprocess.Popen(
+                [sys.executable, "-m", "flows.serve", str(port)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # Ctrl-C is for the training, which still has to tell how it ended
+                env={
+                    **os.environ,
+                    "PREFECT_UI_ENABLED": "0",
+                    "PREFECT__SERVER_EPHEMERAL": "1",
+                    "PREFECT__SERVER_FINAL": "1",
+                    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+                },
+            )
+        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
+        prefect.context.refresh_global_settings_context()
+
+
+def wait() -> None:
+    """Return when the server that :func:`start` started answers.
+
+    Raises:
+        ConnectionFailedError: it ended, or does not answer in time.
+    """
+    if _server is None:
+        return
+    url = PREFECT_API_URL.value()
+    deadline = time.monotonic() + START_S
+    while not _answers(url):
+        if _server.poll() is not None or time.monotonic() > deadline:
+            log = storage.home() / "logs" / "prefect-server.log"
+            what = "ended" if _server.poll() is not None else f"did not answer in {START_S:g} s"
+            raise ConnectionFailedError(
+                f"the embedded Prefect server {what}: see {log}. To use a server of your own, set PREFECT_API_URL."
+            )
+        time.sleep(0.05)
+
+
+@cache
+def is_embedded(url: str) -> bool:
+    """Whether that address is the server of this process."""
+    return _server is not None and url == PREFECT_API_URL.value()
+
+
+def flow_run_url(flow_run_id: str) -> str:
+    """The page of a flow run in the Prefect UI."""
+    api = PREFECT_API_URL.value() or ""
+    ui = LOCAL_UI if is_embedded(api) else (PREFECT_UI_URL.value() or api.removesuffix("/api"))
+    return f"{ui}/runs/flow-run/{flow_run_id}"
+
+
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(f"{url}/health", timeout=2.0).close()
+    except OSError:
+        return False
+    return True
+
+
+def _require_answer(url: str) -> None:
+    """Prefect's own client tries for long; a person wants to know at once."""
+    if urlparse(url).scheme not in ("http", "https"):
+        raise ConnectionFailedError(f"PREFECT_API_URL={url} is no address: write it like http://127.0.0.1:4200/api")
+    try:
+        urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=_ANSWER_S).close()
+    except urllib.error.HTTPError:
+        return  # somebody answers; Prefect's client will tell what is wrong
+    except (OSError, ValueError) as error:
+        raise ConnectionFailedError(
+            f"no Prefect server answers at PREFECT_API_URL={url} ({getattr(error, 'reason', error)}). Start it with "
+            "`prefect server start`, correct the address, or unset it to run without a server."
+        ) from error
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

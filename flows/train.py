@@ -1,0 +1,78 @@
+"""The flow that trains. ``Trainer.fit()`` runs it, and so does a deployment."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.runtime import flow_run
+from prefect.states import Crashed
+
+from flows.embedded import flow_run_url
+from flows.spec import TrainSpec
+from tasks.train import train as train_task
+from trainlib.execution.causes import retry_limit
+from trainlib.result import Result
+from trainlib.terminal import Terminal
+from trainlib.trainer import DataParallelTrainer
+from trainlib.training import Training
+
+
+def run_name(trainer: DataParallelTrainer) -> str:
+    """How runs of a trainer are called, e.g. ``train · torch x2``."""
+    return f"train · {trainer.backend_config.framework} x{trainer.scaling_config.num_workers}"
+
+
+@flow(
+    name="train",
+    flow_run_name="train · {spec.framework} x{spec.scaling_config.num_workers}",
+    persist_result=False,
+)
+def train(spec: TrainSpec) -> Result:
+    """Train on a gang of Ray workers, with retries that resume, recorded in one MLflow run.
+
+    Args:
+        spec: What to train, on how many workers, and how it is kept.
+    """
+    return train_here(spec.trainer())
+
+
+def train_here(trainer: DataParallelTrainer) -> Result:
+    """Train within the flow run that this is called in."""
+    flow_run_id = str(flow_run.id)
+    url = flow_run_url(flow_run_id)
+    training = Training.open(
+        trainer,
+        flow_run_id=flow_run_id,
+        tags={"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"},
+        listeners=[Terminal(run_name(trainer), trainer.run_config.verbose)],
+    )
+    try:
+        _mark_interrupted(training, flow_run_id)
+        result = train_task.with_options(
+            name="train",
+            task_run_name=run_name(trainer),
+            retries=retry_limit(trainer.run_config.failure_config),
+        )(training)
+        result.flow_run_id = flow_run_id
+    except BaseException as error:
+        training.close(error)
+        raise
+    training.close(None)
+    return result
+
+
+def _mark_interrupted(training: Training, flow_run_id: str) -> None:
+    """A flow run whose process was killed would look as if it ran for ever."""
+    before = training.run.flow_run_before
+    if before is None or before == flow_run_id:
+        return
+    with get_client(sync_client=True) as client:
+        try:
+            state = client.read_flow_run(UUID(before)).state
+            if state is not None and not state.is_final():
+                message = f"Its process was lost; flow run {flow_run_id} goes on."
+                client.set_flow_run_state(UUID(before), Crashed(message=message), force=True)
+        except Exception as error:
+            training.say(f"could not mark the interrupted flow run {before} as crashed: {error}")

@@ -1,0 +1,1 @@
+"""One step each, with its retries: Prefect tasks."""

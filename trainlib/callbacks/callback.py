@@ -1,0 +1,125 @@
+"""The callback interface: it sees each result in the process that coordinates the training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainlib.checkpoint import Checkpoint
+
+__all__ = ["Callback", "LoggerCallback", "Trial"]
+
+
+@dataclass
+class Trial:
+    """The training that a callback is told about."""
+
+    trial_id: str
+    trainable_name: str
+    config: dict[str, Any]
+    local_path: str
+    run_id: str
+    last_result: dict[str, Any] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def logdir(self) -> str:
+        """The training's local log directory."""
+        return self.local_path
+
+    def init_local_path(self) -> None:
+        """Make sure that the log directory is there."""
+        Path(self.local_path).mkdir(parents=True, exist_ok=True)
+
+    def __str__(self) -> str:
+        return f"{self.trainable_name}_{self.trial_id}"
+
+    def __hash__(self) -> int:
+        return hash(self.trial_id)
+
+
+class Callback:
+    """Called as a training goes on. Each method does nothing unless a subclass says so.
+
+    Example:
+        >>> class Print(Callback):
+        ...     def on_trial_result(self, iteration, trials, trial, result, **info):
+        ...         print(result)
+    """
+
+    def setup(
+        self, stop: Any = None, num_samples: int | None = None, total_num_samples: int | None = None, **info: Any
+    ) -> None:
+        """Before anything else."""
+
+    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """The training starts, once for all of its attempts."""
+
+    def on_trial_restore(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """Another attempt starts."""
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
+    ) -> None:
+        """Rank 0 has reported."""
+
+    def on_checkpoint(self, iteration: int, trials: list[Trial], trial: Trial, checkpoint: Any, **info: Any) -> None:
+        """A checkpoint was reported. It is committed behind the training."""
+
+    def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """The training has finished."""
+
+    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """The training has failed for good."""
+
+    def on_experiment_end(self, trials: list[Trial], **info: Any) -> None:
+        """After anything else, however it ended."""
+
+
+class LoggerCallback(Callback):
+    """A simpler interface for callbacks that write results somewhere.
+
+    Example:
+        >>> class Collect(LoggerCallback):
+        ...     def __init__(self):
+        ...         self.results = []
+        ...     def log_trial_result(self, iteration, trial, result):
+        ...         self.results.append(result)
+    """
+
+    def log_trial_start(self, trial: Trial) -> None:
+        """The training starts."""
+
+    def log_trial_restore(self, trial: Trial) -> None:
+        """Another attempt starts."""
+
+    def log_trial_save(self, trial: Trial) -> None:
+        """A checkpoint was reported."""
+
+    def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, Any]) -> None:
+        """Rank 0 has reported."""
+
+    def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
+        """The training has ended."""
+
+    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self.log_trial_start(trial)
+
+    def on_trial_restore(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self.log_trial_restore(trial)
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
+    ) -> None:
+        self.log_trial_result(iteration, trial, result)
+
+    def on_checkpoint(self, iteration: int, trials: list[Trial], trial: Trial, checkpoint: Any, **info: Any) -> None:
+        self.log_trial_save(trial)
+
+    def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self.log_trial_end(trial, failed=False)
+
+    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self.log_trial_end(trial, failed=True)

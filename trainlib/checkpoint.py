@@ -1,0 +1,160 @@
+"""A checkpoint: a dict, a directory or a URI, and each of them from the others."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from trainlib import storage
+from trainlib.errors import CheckpointNotFoundError
+
+__all__ = ["Checkpoint"]
+
+DICT_FILE = "dict_checkpoint.pkl"
+
+
+class Checkpoint:
+    """What a training function saves, and what it resumes from.
+
+    Example:
+        >>> checkpoint = Checkpoint.from_dict({"epoch": 3})
+        >>> with checkpoint.as_directory() as path:
+        ...     Checkpoint.from_directory(path).to_dict()
+        {'epoch': 3}
+    """
+
+    def __init__(self, path: str | Path | None = None, *, data: dict[str, Any] | None = None) -> None:
+        """Of a directory or a URI; see :meth:`from_dict` for one that is still in memory."""
+        if (path is None) == (data is None):
+            raise ValueError("a checkpoint is made of a directory or URI, or of a dict: pass one of them")
+        if data is not None and not isinstance(data, dict):
+            raise TypeError(f"Checkpoint.from_dict takes a dict, got {type(data).__name__}")
+        self._data = data
+        self._location = storage.absolute(str(path)) if path is not None else None
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Checkpoint:
+        """Of a dict, e.g. ``{"epoch": 3, "model_weights": model.state_dict()}``."""
+        return cls(data=data)
+
+    @classmethod
+    def from_directory(cls, path: str | Path) -> Checkpoint:
+        """Of a local directory. It is copied when the checkpoint is reported, not before."""
+        if not Path(path).is_dir():
+            found = "a file" if Path(path).exists() else "nothing"
+            raise CheckpointNotFoundError(
+                f"no checkpoint directory at {Path(path).absolute()}: found {found}. Write the files first, then make "
+                "the checkpoint of their folder."
+            )
+        return cls(path)
+
+    @classmethod
+    def from_uri(cls, uri: str) -> Checkpoint:
+        """Of a directory in any store that fsspec or MLflow reaches, e.g. ``s3://bucket/run/checkpoint_000003``."""
+        return cls(uri)
+
+    # -- what it is ---------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        """The directory or URI. A checkpoint in memory has none."""
+        if self._location is None:
+            raise ValueError("this checkpoint is a dict in memory and has no path: use to_directory() to write it")
+        return self._location
+
+    @property
+    def uri(self) -> str | None:
+        """The place of it as a URI; None for one in memory."""
+        if self._location is None:
+            return None
+        path = storage.local_path(self._location)
+        return path.as_uri() if path is not None else self._location
+
+    def get_internal_representation(self) -> tuple[str, Any]:
+        """How it is held: ``("dict", ...)``, ``("local_path", ...)`` or ``("uri", ...)``."""
+        if self._data is not None:
+            return "dict", self._data
+        return ("local_path" if storage.local_path(self.path) is not None else "uri"), self.path
+
+    def require(self) -> Checkpoint:
+        """Itself, or an error when there is nothing where it should be."""
+        if self._location is not None and not storage.exists(self._location):
+            raise CheckpointNotFoundError(
+                f"no checkpoint at {self._location}: nothing is there. Pass the directory or URI of a saved checkpoint, "
+                "e.g. result.checkpoint.path."
+            )
+        return self
+
+    # -- to each other ------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a dict. Files that were not saved as one become ``{relative path: bytes}``."""
+        if self._data is not None:
+            return self._data
+        with self.as_directory() as directory:
+            file = Path(directory) / DICT_FILE
+            if file.exists():
+                return dict(pickle.loads(file.read_bytes()))
+            files = sorted(p for p in Path(directory).rglob("*") if p.is_file())
+            return {p.relative_to(directory).as_posix(): p.read_bytes() for p in files}
+
+    def to_directory(self, path: str | Path | None = None) -> str:
+        """Write it to a local directory, a new temporary one unless ``path`` says where."""
+        target = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="trainlib-checkpoint-"))
+        if self._data is not None:
+            target.mkdir(parents=True, exist_ok=True)
+            with open(target / DICT_FILE, "wb") as file:
+                dump(self._data, file)
+        else:
+            self.require()
+            storage.download(self.path, target)
+        return str(target)
+
+    def to_uri(self, uri: str) -> str:
+        """Write it to a URI and return that."""
+        staged = Path(tempfile.mkdtemp(prefix="trainlib-checkpoint-")) / "checkpoint"
+        try:
+            self.to_directory(staged)
+            storage.upload(staged, uri)
+        finally:
+            shutil.rmtree(staged.parent, ignore_errors=True)
+        return uri
+
+    @contextmanager
+    def as_directory(self) -> Iterator[str]:
+        """A local directory with its files, for reading: the saved one itself, or a copy for as long as it is needed."""
+        if self._location is not None and (local := storage.local_path(self._location)) is not None:
+            self.require()
+            yield str(local)
+            return
+        copy = self.to_directory()
+        try:
+            yield copy
+        finally:
+            shutil.rmtree(copy, ignore_errors=True)
+
+    # -- the rest -----------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Checkpoint):
+            return NotImplemented
+        return self._location == other._location and self._data is other._data
+
+    def __hash__(self) -> int:
+        return hash((self._location, id(self._data)))
+
+    def __repr__(self) -> str:
+        kind, held = self.get_internal_representation()
+        return f"{type(self).__name__}({kind}={sorted(held, key=str) if kind == 'dict' else held!r})"
+
+
+def dump(data: dict[str, Any], file: IO[bytes]) -> None:
+    """Pickle straight into ``file``: large tensors are not held a second time as bytes."""
+    import cloudpickle
+
+    cloudpickle.dump(data, file, protocol=pickle.HIGHEST_PROTOCOL)

@@ -1,0 +1,210 @@
+"""What a user sets: how many workers, where results go, which checkpoints stay, what is retried.
+
+The models are pydantic models with a description on each field, because a Prefect deployment shows
+them as a form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, field_validator, model_validator
+
+__all__ = ["CheckpointConfig", "FailureConfig", "RunConfig", "ScalingConfig"]
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
+
+
+class ScalingConfig(_Config):
+    """How many workers train together, and what each of them gets.
+
+    Example:
+        >>> ScalingConfig(num_workers=2, resources_per_worker={"CPU": 1}).total_resources
+        {'CPU': 2.0}
+    """
+
+    num_workers: int = Field(
+        default=1, ge=1, strict=True, description="Workers that train together, each in its own process."
+    )
+    use_gpu: bool = Field(default=False, strict=True, description="Give each worker a GPU.")
+    resources_per_worker: dict[str, float] | None = Field(
+        default=None,
+        description="What each worker reserves, e.g. {'CPU': 2, 'GPU': 1}. Default: one CPU, and one GPU with use_gpu.",
+    )
+    trainer_resources: dict[str, float] | None = Field(
+        default=None, description="What the coordinating process reserves besides its workers. Default: nothing."
+    )
+    placement_strategy: Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"] = Field(
+        default="PACK", description="How the workers are laid out over the cluster's nodes."
+    )
+    placement_timeout_s: float = Field(
+        default=60.0,
+        gt=0,
+        description="Seconds to wait for the cluster to have room for all workers before giving up.",
+    )
+
+    @field_validator("resources_per_worker", "trainer_resources")
+    @classmethod
+    def _no_negative_amounts(cls, value: dict[str, float] | None) -> dict[str, float] | None:
+        for name, amount in (value or {}).items():
+            if amount < 0:
+                raise ValueError(f"{name} is {amount}: an amount of a resource cannot be negative")
+        return value
+
+    @model_validator(mode="after")
+    def _gpu_is_asked_for_once(self) -> ScalingConfig:
+        gpus = (self.resources_per_worker or {}).get("GPU")
+        if self.use_gpu and gpus == 0:
+            raise ValueError("use_gpu is set, but resources_per_worker gives each worker 0 GPU: drop one of them")
+        if not self.use_gpu and gpus:
+            raise ValueError(f"resources_per_worker asks for {gpus:g} GPU a worker: set use_gpu=True as well")
+        return self
+
+    @property
+    def worker_resources(self) -> dict[str, float]:
+        """What one worker reserves, defaults filled in."""
+        resources = {"CPU": 1.0, **({"GPU": 1.0} if self.use_gpu else {}), **(self.resources_per_worker or {})}
+        return {name: float(amount) for name, amount in resources.items() if amount}
+
+    @property
+    def bundles(self) -> list[dict[str, float]]:
+        """What is reserved, one entry a worker; the trainer's own share, if any, comes last."""
+        workers = [dict(self.worker_resources) for _ in range(self.num_workers)]
+        return workers + ([dict(self.trainer_resources)] if self.trainer_resources else [])
+
+    @property
+    def total_resources(self) -> dict[str, float]:
+        """The sum over all bundles."""
+        total: dict[str, float] = {}
+        for bundle in self.bundles:
+            for name, amount in bundle.items():
+                total[name] = total.get(name, 0.0) + amount
+        return total
+
+
+class CheckpointConfig(_Config):
+    """Which checkpoints stay.
+
+    Example:
+        >>> CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="loss", checkpoint_score_order="min").num_to_keep
+        2
+    """
+
+    num_to_keep: int | None = Field(
+        default=None,
+        ge=0,
+        strict=True,
+        description="Keep this many: the best by score, or the newest without one. 0 writes none, empty keeps "
+        "all. The newest one always stays: a retry resumes from it.",
+    )
+    checkpoint_score_attribute: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The score that ranks checkpoints, found in the checkpoint's dict or among the metrics.",
+    )
+    checkpoint_score_order: Literal["max", "min"] = Field(
+        default="max", description="Whether a high or a low score is better."
+    )
+
+
+class FailureConfig(_Config):
+    """How often a failed attempt is made again.
+
+    Example:
+        >>> FailureConfig(max_failures=3).max_preemptions
+        -1
+    """
+
+    max_failures: int = Field(
+        default=0, ge=-1, strict=True, description="Retries after a lost worker. -1 retries for ever."
+    )
+    max_preemptions: int = Field(
+        default=-1,
+        ge=-1,
+        strict=True,
+        description="Retries after a node was drained or lost, counted apart. -1 retries for ever.",
+    )
+    retry_user_errors: bool = Field(
+        default=False,
+        strict=True,
+        description="Count an exception of the training function as a failure that is retried. It rarely heals.",
+    )
+    fail_fast: bool = Field(default=False, strict=True, description="In a sweep: the first failed trial ends it.")
+
+
+Stop = dict[str, float] | Callable[[str, dict[str, Any]], bool] | None
+
+
+class RunConfig(_Config):
+    """Where a training is kept, how it is named, and what surrounds it.
+
+    Example:
+        >>> RunConfig(name="digits", stop={"training_iteration": 5}).name
+        'digits'
+    """
+
+    name: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The training's name. A training of the same name whose process died is continued.",
+    )
+    experiment_name: str | None = Field(
+        default=None, min_length=1, description="The MLflow experiment. Default: trainlib."
+    )
+    storage_path: str | None = Field(
+        default=None,
+        description="Folder or URI (s3://..., gs://...) for logs and checkpoints. Default: trainlib's home folder.",
+    )
+    callbacks: Annotated[Sequence[Any] | None, SkipValidation] = Field(
+        default=None, exclude=True, description="Callbacks that see each result."
+    )
+    stop: Annotated[Stop, SkipValidation] = Field(
+        default=None,
+        description="Ends the training: {'metric': bound}, or a function of (trial_id, result).",
+    )
+    checkpoint_config: CheckpointConfig = Field(default_factory=CheckpointConfig, description="Which checkpoints stay.")
+    failure_config: FailureConfig = Field(default_factory=FailureConfig, description="What is retried.")
+    verbose: Literal[0, 1, 2] = Field(
+        default=1, description="0 is silent, 1 shows progress, 2 prints each result as well."
+    )
+
+    @field_validator("checkpoint_config", "failure_config", mode="before")
+    @classmethod
+    def _none_is_the_default(cls, value: Any, info: Any) -> Any:
+        if value is None:
+            return CheckpointConfig() if info.field_name == "checkpoint_config" else FailureConfig()
+        return value
+
+    @field_validator("storage_path", mode="before")
+    @classmethod
+    def _path_objects_are_paths(cls, value: Any) -> Any:
+        import os
+
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+    @field_validator("callbacks")
+    @classmethod
+    def _callbacks_are_callbacks(cls, value: Any) -> Any:
+        from trainlib.callbacks import Callback
+
+        for callback in value or ():
+            if not isinstance(callback, Callback):
+                raise ValueError(
+                    f"{callback!r} is not a callback: pass objects of a class that extends trainlib.callbacks.Callback"
+                )
+        return value
+
+    @field_validator("stop")
+    @classmethod
+    def _stop_can_be_judged(cls, value: Any) -> Any:
+        if value is None or callable(value):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError(f"stop is a {type(value).__name__}: pass a dict of metric and bound, or a function")
+        for metric, bound in value.items():
+            if isinstance(bound, bool) or not isinstance(bound, (int, float)):
+                raise ValueError(f"the bound of {metric!r} is {bound!r}: pass a number")
+        return value

@@ -1,0 +1,106 @@
+"""Every exception a user of trainlib can meet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainlib.execution.causes import Cause
+
+__all__ = [
+    "CapacityError",
+    "CheckpointNotFoundError",
+    "ConnectionFailedError",
+    "MetricError",
+    "OutOfStepError",
+    "RunInUseError",
+    "RunNotFoundError",
+    "ScoreNotReportedError",
+    "SessionUnavailableError",
+    "TrainingFailedError",
+    "TrainlibError",
+]
+
+
+class TrainlibError(Exception):
+    """The base of all errors that trainlib raises itself."""
+
+
+class TrainingFailedError(TrainlibError):
+    """A training attempt failed. ``__cause__`` is what the failing rank raised, where it raised.
+
+    Attributes:
+        cause: why it failed, as one of :class:`trainlib.execution.causes.Cause`.
+        rank: the rank that failed, if one did.
+        node: the address of that rank's node.
+        attempt: the number of the attempt, from 1.
+        retry: whether the failure budget allows another attempt.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cause: Cause,
+        rank: int | None = None,
+        node: str | None = None,
+        attempt: int = 1,
+        retry: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.rank = rank
+        self.node = node
+        self.attempt = attempt
+        self.retry = retry
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_training_failed, (self.args[0], self.__dict__.copy(), self.__cause__))
+
+
+def _rebuild_training_failed(
+    message: str, state: dict[str, object], cause: BaseException | None
+) -> TrainingFailedError:
+    error = TrainingFailedError(message, cause=state["cause"])  # type: ignore[arg-type]
+    error.__dict__.update(state)
+    error.__cause__ = cause
+    return error
+
+
+class CapacityError(TrainlibError):
+    """The cluster cannot hold the workers that were asked for."""
+
+
+class ConnectionFailedError(TrainlibError):
+    """A Ray cluster, an MLflow server or a Prefect server did not answer."""
+
+
+class CheckpointNotFoundError(TrainlibError, FileNotFoundError):
+    """There is no checkpoint at the given place."""
+
+
+class RunNotFoundError(TrainlibError, LookupError):
+    """There is no training of that name or id in the registry."""
+
+
+class RunInUseError(TrainlibError):
+    """A training of that name is being run by another process."""
+
+
+class MetricError(TrainlibError, TypeError):
+    """A reported metric is not a number."""
+
+
+class ScoreNotReportedError(TrainlibError, KeyError):
+    """A checkpoint came without the score that ``checkpoint_score_attribute`` names."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show the text in quotes
+
+
+class OutOfStepError(TrainlibError):
+    """The ranks did not call ``report`` equally often."""
+
+
+class SessionUnavailableError(TrainlibError, RuntimeError):
+    """A function that belongs into a training function was called outside of one."""

@@ -1,0 +1,287 @@
+"""One attempt: reserve the gang, start its workers, run the training function, clear everything away."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import ray
+
+from trainlib.config import ScalingConfig
+from trainlib.errors import OutOfStepError, TrainingFailedError
+from trainlib.execution import cluster, gang
+from trainlib.execution.backend import BackendConfig
+from trainlib.execution.causes import Cause, cause_of
+from trainlib.execution.events import Event, Failed, Finished, Output, Report
+from trainlib.execution.group import Member, WorkerGroup
+from trainlib.execution.waiting import gather
+from trainlib.execution.worker import pickled
+from trainlib.execution.worker_session import Assignment
+from trainlib.session import TrainContext
+
+POLL_S = 0.5
+# How long functions that were told to stop may take to reach their next report.
+STOP_GRACE_S = 5.0
+# How long a healthy worker may take to say that it is alive.
+ALIVE_S = 3.0
+
+
+@dataclass(frozen=True)
+class AttemptPlan:
+    """What an attempt is to do. The same for every rank, except for the places in ``assignment.context``."""
+
+    number: int
+    scaling: ScalingConfig
+    backend: BackendConfig
+    function: Callable[[], Any]
+    assignment: Assignment
+
+
+class Observer(Protocol):
+    """Is told what happens in an attempt, in the thread that runs it."""
+
+    def say(self, text: str) -> None:
+        """Something a person may want to know."""
+
+    def started(self, members: list[Member]) -> None:
+        """The workers are up; the training function starts now."""
+
+    def output(self, rank: int, text: str, is_error: bool) -> None:
+        """A rank printed a line."""
+
+    def report(self, report: Report) -> bool:
+        """Rank 0 reported. True ends the training."""
+
+    def settle(self) -> None:
+        """The training function has ended: wait for what needs the workers alive."""
+
+
+def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
+    """Make the attempt; gives what the training function returned, by rank.
+
+    Whatever happens, the gang is released, and no worker is left doing anything.
+
+    Raises:
+        TrainingFailedError: it failed; says why, and which rank on which node.
+        CapacityError: there is no room for the gang.
+    """
+    cluster.connect()
+    with gang.reserve(plan.scaling, observer.say) as (placement, nodes):
+        backend = plan.backend.backend_cls()
+        group: WorkerGroup | None = None
+        try:
+            group = WorkerGroup.start(plan.scaling, plan.backend, placement, nodes)
+            backend.on_start(group, plan.backend)
+            observer.started(group.members)
+            backend.on_training_start(group, plan.backend)
+            conversation = _Conversation(group, plan, observer)
+            values = conversation.run()
+            observer.settle()
+            if conversation.abandoned:
+                group.kill()
+            else:
+                backend.on_shutdown(group, plan.backend)
+                group.release()
+            return values
+        except TrainingFailedError:
+            observer.settle()
+            _kill(group)
+            raise
+        except ray.exceptions.RayError as error:
+            _kill(group)
+            raise _setup_failed(error, plan) from error
+        except BaseException:
+            _kill(group)
+            raise
+
+
+def _kill(group: WorkerGroup | None) -> None:
+    if group is not None:
+        group.kill()
+
+
+def _setup_failed(error: Exception, plan: AttemptPlan) -> TrainingFailedError:
+    """A worker was lost, or the backend raised, before the training function ran."""
+    cause = cause_of(error)
+    if cause is Cause.USER and isinstance(error, ray.exceptions.RayTaskError):
+        what = f"setting up {plan.backend.framework} raised {error.cause!r}"
+    else:
+        what = f"a worker was lost while {plan.backend.framework} was set up: {_first_line(error)}"
+    return TrainingFailedError(f"{what} (attempt {plan.number})", cause=cause, attempt=plan.number)
+
+
+class _Conversation:
+    """Keeps asking every rank what has happened, until all are done or one has failed."""
+
+    def __init__(self, group: WorkerGroup, plan: AttemptPlan, observer: Observer) -> None:
+        self.abandoned = False
+        """Whether functions that were told to stop are still running."""
+        self._members = group.members
+        self._plan = plan
+        self._observer = observer
+        self._inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._reports = [0] * len(group)
+        self._finished: dict[int, Finished] = {}
+        self._failed: dict[int, Failed] = {}
+        self._lost: dict[int, Exception] = {}
+        self._stopped_at: float | None = None
+
+    def run(self) -> list[Any]:
+        call = pickled(self._plan.function)
+        function = ray.put(call)
+        gather(
+            [
+                member.actor.start.remote(function, replace(self._plan.assignment, context=self._context(member)))
+                for member in self._members
+            ]
+        )
+        for rank in range(len(self._members)):
+            self._ask(rank)
+        while len(self._finished) < len(self._members):
+            self._receive(timeout=POLL_S)
+            if self._failed or self._lost:
+                raise self._failure()
+            if problem := self._out_of_step():
+                raise problem
+            if self._stopped_at is not None and time.monotonic() - self._stopped_at > STOP_GRACE_S:
+                self.abandoned = True
+                return [None] * len(self._members)
+        return [self._finished[rank].value for rank in range(len(self._members))]
+
+    def _context(self, member: Member) -> TrainContext:
+        place = member.place
+        return replace(
+            self._plan.assignment.context,
+            world_rank=place.world_rank,
+            world_size=len(self._members),
+            local_rank=place.local_rank,
+            local_world_size=place.local_world_size,
+            node_rank=place.node_rank,
+            attempt=self._plan.number,
+        )
+
+    # -- receiving ----------------------------------------------------------------------------------
+
+    def _ask(self, rank: int) -> None:
+        slowest = min(self._reports)
+        answer = self._members[rank].actor.poll.remote(POLL_S, slowest)
+        answer.future().add_done_callback(lambda future: self._inbox.put((rank, future)))
+
+    def _receive(self, timeout: float) -> None:
+        """Take in one answer, if one comes in time."""
+        try:
+            rank, future = self._inbox.get(timeout=timeout)
+        except queue.Empty:
+            return
+        try:
+            events: list[Event] = future.result()
+        except ray.exceptions.RayError as error:
+            self._lost[rank] = error
+            return
+        for event in events:
+            self._take_in(rank, event)
+        if rank not in self._finished and rank not in self._failed:
+            self._ask(rank)
+
+    def _take_in(self, rank: int, event: Event) -> None:
+        match event:
+            case Output():
+                self._observer.output(rank, event.text, event.is_error)
+            case Report():
+                self._reports[rank] = event.iteration - self._plan.assignment.iterations_done
+                if rank == 0 and self._stopped_at is None and self._observer.report(event):
+                    self._stopped_at = time.monotonic()
+                    for member in self._members:
+                        member.actor.stop.remote()
+            case Finished():
+                self._finished[rank] = event
+            case Failed():
+                self._failed[rank] = event
+
+    def _out_of_step(self) -> TrainingFailedError | None:
+        """An error if a rank has returned although another one reports more often."""
+        if self._stopped_at is not None:
+            return None
+        for rank, finished in self._finished.items():
+            ahead = max(range(len(self._reports)), key=self._reports.__getitem__)
+            all_done = len(self._finished) == len(self._members)
+            if finished.reports < self._reports[ahead] and (all_done or ahead != rank):
+                error = OutOfStepError(
+                    f"rank {ahead} called report() {self._reports[ahead]} times, rank {rank} returned after "
+                    f"{finished.reports}. Every rank must call report() equally often."
+                )
+                failure = self._error(rank, Cause.USER, str(error))
+                failure.__cause__ = error
+                return failure
+        return None
+
+    # -- failing ------------------------------------------------------------------------------------
+
+    def _failure(self) -> TrainingFailedError:
+        """The error to raise, once it is known which rank is to blame.
+
+        When a worker dies, its peers fail in their collectives a moment later, and their errors may
+        arrive first. So ask all of them whether they live, before blaming a training function.
+        """
+        until = time.monotonic() + 0.2
+        while (left := until - time.monotonic()) > 0:
+            self._receive(timeout=left)
+        for rank, member in enumerate(self._members):
+            if rank not in self._lost:
+                try:
+                    gather([member.actor.facts.remote()], timeout=ALIVE_S)
+                except (ray.exceptions.RayError, TimeoutError) as silence:
+                    self._lost[rank] = silence
+        if self._lost:
+            rank = min(self._lost)
+            loss = self._lost[rank]
+            return self._error(rank, self._cause_of_loss(rank, loss), f"died: {_first_line(loss)}")
+        rank, failed = min(self._failed.items(), key=lambda item: item[1].timestamp)
+        failure = self._error(rank, Cause.USER, f"raised {failed.summary}")
+        failure.__cause__ = _revive(failed)
+        return failure
+
+    def _cause_of_loss(self, rank: int, error: Exception) -> Cause:
+        if isinstance(error, TimeoutError):
+            return Cause.WORKER
+        node_id = self._members[rank].facts.node_id
+        alive = any(node["NodeID"] == node_id and node["Alive"] for node in ray.nodes())
+        return cause_of(error, node_lost=not alive)
+
+    def _error(self, rank: int, cause: Cause, what: str) -> TrainingFailedError:
+        facts = self._members[rank].facts
+        return TrainingFailedError(
+            f"rank {rank} (node {facts.node_ip}, pid {facts.pid}) {what} (attempt {self._plan.number})",
+            cause=cause,
+            rank=rank,
+            node=facts.node_ip,
+            attempt=self._plan.number,
+        )
+
+
+def _revive(failed: Failed) -> BaseException:
+    """What the training function raised, with its own traceback as a note."""
+    try:
+        error = pickle.loads(failed.error)
+    except Exception:  # its class is not known here, or does not unpickle
+        error = RuntimeError(failed.summary)
+    error.add_note(f"\nIn the training function:\n{failed.traceback.rstrip()}")
+    return error  # type: ignore[no-any-return]
+
+
+def _first_line(error: BaseException) -> str:
+    """Ray's errors run over many lines; what a person needs is whether memory or a signal was it."""
+    text = str(error)
+    if "memory" in text.lower() and "OutOfMemory" in type(error).__name__ + text:
+        return "out of memory: give each worker more room, or lower the batch size"
+    if isinstance(error, TimeoutError):
+        return f"it does not answer ({text})"
+    if isinstance(error, ray.exceptions.RayActorError):
+        if error.preempted:
+            return "its node is being drained"
+        return "its process ended: killed from outside, out of memory, or crashed in native code"
+    return text.splitlines()[0] if text else repr(error)

@@ -1,0 +1,58 @@
+"""What a worker tells the process that coordinates it, in the order in which it happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StagedCheckpoint:
+    """A checkpoint whose files are complete, but not yet where checkpoints are kept."""
+
+    index: int
+    path: str
+    score: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """One call of ``report()``, or of ``save_checkpoint()``, which does not advance the iteration."""
+
+    iteration: int
+    metrics: dict[str, Any] | None
+    """None from ranks other than 0: only rank 0's count."""
+    checkpoint: StagedCheckpoint | None
+    timestamp: float
+    seconds: float
+    """Since the report before, or since the training function started."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A line that the training function printed or logged."""
+
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The training function returned."""
+
+    value: Any
+    reports: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The training function raised."""
+
+    error: bytes
+    """Pickled: what it is may not be known to the receiver."""
+    summary: str
+    traceback: str
+    timestamp: float
+
+
+Event = Report | Output | Finished | Failed

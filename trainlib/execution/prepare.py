@@ -1,0 +1,25 @@
+"""Getting Ray and the workers ready before they are needed."""
+
+from __future__ import annotations
+
+import ray
+
+from trainlib.config import ScalingConfig
+from trainlib.errors import ConnectionFailedError
+from trainlib.execution import cluster
+from trainlib.execution.backend import BackendConfig
+from trainlib.execution.gang import never_fits
+from trainlib.execution.group import kind_of
+from trainlib.execution.pool import pool
+
+
+def prepare(scaling: ScalingConfig, backend: BackendConfig) -> None:
+    """Connect to Ray and warm the workers of a gang. Only saves time: an attempt does what is missing itself."""
+    try:
+        cluster.connect()
+    except ConnectionFailedError:
+        return  # the attempt meets it again, and tells
+    # On more than one node it is not known yet where the gang will be; workers with GPUs cannot be warmed.
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    if len(nodes) == 1 and not scaling.use_gpu and never_fits(scaling) is None:
+        pool.warm(kind_of(scaling, backend, nodes[0]["NodeID"]), scaling.num_workers)

@@ -1,0 +1,157 @@
+"""The worker: one Ray actor, which is one process of a gang."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import ray
+
+from trainlib import session, storage
+from trainlib.execution import reset
+from trainlib.execution.events import Event, Failed, Finished
+from trainlib.execution.outbox import Outbox, prints_into
+from trainlib.execution.worker_session import Assignment, StopTraining, WorkerSession
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """Where a worker is."""
+
+    node_id: str
+    node_ip: str
+    hostname: str
+    pid: int
+
+
+@ray.remote(  # type: ignore[call-overload]
+    num_cpus=0,  # the gang's placement group holds the reservation, so that an idle worker blocks nobody
+    max_restarts=0,
+    max_task_retries=0,
+    concurrency_groups={"events": 1, "control": 2, "storage": 1},
+)
+class Worker:
+    """Runs training functions, one at a time. It knows nothing of retries or of MLflow."""
+
+    def __init__(self, threads: int, state_module: str | None, environment: dict[str, str]) -> None:
+        # Before the framework is imported: thread pools are sized when it is.
+        os.environ.update({"OMP_NUM_THREADS": str(threads), **environment})
+        if state_module:
+            importlib.import_module(state_module)
+        self._state_module = state_module
+        self._outbox = Outbox()
+        self._session: WorkerSession | None = None
+        self._thread: threading.Thread | None = None
+        self._state = reset.snapshot(state_module)
+
+    @ray.method(concurrency_group="control")
+    def facts(self) -> WorkerFacts:
+        """Where it is. Also tells that it is alive."""
+        context = ray.get_runtime_context()
+        return WorkerFacts(context.get_node_id(), ray.util.get_node_ip_address(), socket.gethostname(), os.getpid())
+
+    def execute(self, function: bytes) -> Any:
+        """Call a pickled function of no arguments and return its value."""
+        return pickle.loads(function)()
+
+    def start(self, function: bytes, assignment: Assignment) -> None:
+        """Start the training function; :meth:`poll` tells how it goes."""
+        os.environ.update(assignment.environment)
+        if assignment.context.world_rank == 0:
+            _prepare_staging(Path(assignment.staging), assignment.shares_disk)
+        self._outbox = Outbox()
+        self._session = WorkerSession(assignment, self._outbox)
+        self._thread = threading.Thread(
+            target=self._run, args=(function, self._session), name="training-function", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, function: bytes, running: WorkerSession) -> None:
+        session.enter(running)
+        outcome: Event
+        try:
+            with prints_into(self._outbox):
+                value = pickle.loads(function)()
+            outcome = Finished(_portable(value), running.reports)
+        except StopTraining:
+            outcome = Finished(None, running.reports)
+        except BaseException as error:  # even SystemExit: it ends the training function, not the worker
+            outcome = _failed(error)
+        finally:
+            session.enter(None)
+        self._outbox.put(outcome)
+
+    @ray.method(concurrency_group="events")
+    def poll(self, timeout: float, slowest: int) -> list[Event]:
+        """What has happened since the last call; waits up to ``timeout`` seconds for something to happen."""
+        if self._session is not None:
+            self._session.slowest_is_at(slowest)
+        return self._outbox.drain(timeout)
+
+    @ray.method(concurrency_group="control")
+    def stop(self) -> None:
+        """End the training function at its next report."""
+        if self._session is not None:
+            self._session.stop()
+
+    @ray.method(concurrency_group="storage")
+    def store(self, staged: str, location: str) -> None:
+        """Bring a staged checkpoint to where it is kept."""
+        storage.upload(Path(staged), location)
+
+    def reset(self) -> str | None:
+        """Make it ready for another training function. None when it is, else what is in the way."""
+        if self._thread is not None:
+            self._thread.join(timeout=1.0)
+            if self._thread.is_alive():
+                return "the training function is still running"
+        self._session = self._thread = None
+        self._outbox = Outbox()
+        return reset.restore(self._state, self._state_module)
+
+
+def _prepare_staging(folder: Path, shares_disk: bool) -> None:
+    if not shares_disk:
+        folder.mkdir(parents=True, exist_ok=True)
+    elif not folder.is_dir():
+        raise RuntimeError(
+            f"the folder {folder} is not there on node {socket.gethostname()}: checkpoints are kept on a disk that this "
+            "node cannot see. Set RunConfig.storage_path to shared storage, or use an MLflow server."
+        )
+
+
+def _portable(value: Any) -> Any:
+    """A training function's value, if it can leave the process; models and handles often cannot."""
+    try:
+        cloudpickle.dumps(value)
+    except Exception:
+        return None
+    return value
+
+
+def _failed(error: BaseException) -> Failed:
+    # Drop the frames of this file: the user's own code starts below them.
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    try:
+        pickled = cloudpickle.dumps(error.with_traceback(None))
+    except Exception:
+        pickled = b""
+    return Failed(pickled, f"{type(error).__name__}: {error}", text, time.time())
+
+
+def pickled(function: Callable[..., Any], *args: Any) -> bytes:
+    """A call that a worker can be sent."""
+    return cloudpickle.dumps(lambda: function(*args))

@@ -1,0 +1,203 @@
+"""Checkpoints as MLflow logged models: visible only when complete, found again by any process.
+
+A logged model is created as PENDING, its files are brought to its artifact location, and then it becomes
+READY. Only READY ones count. What a killed process left behind is cleared away by the next one.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainlib import storage
+from trainlib.checkpoint import Checkpoint
+from trainlib.config import CheckpointConfig
+from trainlib.execution.events import StagedCheckpoint
+from trainlib.registry.retention import SavedCheckpoint, best, by_quality, expendable
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+# Brings a staged folder to a location from where its files are: (folder, location).
+Store = Callable[[str, str], None]
+
+_LONGEST_TAG = 4500
+
+
+class CheckpointStore:
+    """The checkpoints of one MLflow run. Commits happen one after the other, behind the training."""
+
+    def __init__(
+        self, client: MlflowClient, *, run_id: str, experiment_id: str, artifact_root: str, config: CheckpointConfig
+    ) -> None:
+        self._client = client
+        self._run_id = run_id
+        self._experiment_id = experiment_id
+        self._config = config
+        self._saved: list[SavedCheckpoint] = []
+        self._commits: list[Future[None]] = []
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        root = storage.local_path(artifact_root)
+        self.is_local = root is not None
+        """Whether checkpoints are kept on this disk: a commit is then a rename, and needs no worker."""
+        self.staging = str(root / ".staging" / run_id if root else Path(tempfile.gettempdir(), f"trainlib-{run_id}"))
+
+    # -- what there is --------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Find what earlier processes committed, and clear away what they did not."""
+        pending: list[str] = []
+        for model in models_of_run(self._client, self._experiment_id, self._run_id):
+            saved = as_saved(model)
+            if saved is not None:
+                self._saved.append(saved)
+            elif str(model.status) != "READY":
+                pending.append(model.model_id)
+                storage.delete(model.artifact_location)
+        for model_id in pending:
+            self._client.delete_logged_model(model_id)
+        self.clear_staging()
+
+    def newest(self) -> SavedCheckpoint | None:
+        """The one that a retry resumes from."""
+        return max(self._saved, key=lambda checkpoint: checkpoint.index, default=None)
+
+    def best(self) -> list[SavedCheckpoint]:
+        """The N best, the best of them last."""
+        return best(self._saved, self._config)
+
+    def ranked(self) -> list[SavedCheckpoint]:
+        """All of them, the best last."""
+        return by_quality(self._saved, self._config)
+
+    # -- saving ---------------------------------------------------------------------------------------
+
+    def prepare_staging(self) -> str:
+        """The folder that workers snapshot into, made where this process can see it."""
+        Path(self.staging).mkdir(parents=True, exist_ok=True)
+        return self.staging
+
+    def create(self, staged: StagedCheckpoint, iteration: int, metrics: dict[str, Any]) -> Any:
+        """The logged model that a checkpoint will be, still PENDING."""
+        tags = {"trainlib.checkpoint": str(staged.index), "trainlib.iteration": str(iteration)}
+        if staged.score is not None:
+            tags["trainlib.score"] = repr(staged.score)
+        text = json.dumps(metrics)
+        if len(text) <= _LONGEST_TAG:
+            tags["trainlib.metrics"] = text
+        return self._client.create_logged_model(
+            experiment_id=self._experiment_id,
+            name=f"checkpoint_{staged.index:06d}",
+            source_run_id=self._run_id,
+            tags=tags,
+            model_type="checkpoint",
+        )
+
+    def commit_behind(
+        self,
+        model: Any,
+        staged: StagedCheckpoint,
+        iteration: int,
+        metrics: dict[str, Any],
+        *,
+        before: Callable[[], None],
+        store: Store,
+    ) -> None:
+        """Bring the files to their place and make the model READY, behind the training and after ``before``."""
+        self._commits = [commit for commit in self._commits if not commit.done() or commit.exception()]
+        self._commits.append(self._thread.submit(self._commit, model, staged, iteration, metrics, before, store))
+
+    def _commit(
+        self,
+        model: Any,
+        staged: StagedCheckpoint,
+        iteration: int,
+        metrics: dict[str, Any],
+        before: Callable[[], None],
+        store: Store,
+    ) -> None:
+        from mlflow.entities import LoggedModelOutput
+
+        location = storage.join(model.artifact_location, f"checkpoint_{staged.index:06d}")
+        try:
+            store(staged.path, location)
+        except Exception:
+            self._client.delete_logged_model(model.model_id)
+            raise
+        before()
+        self._client.finalize_logged_model(model.model_id, "READY")
+        self._client.log_outputs(self._run_id, [LoggedModelOutput(model.model_id, step=iteration)])
+        shutil.rmtree(Path(staged.path).parent, ignore_errors=True)
+        self._saved.append(
+            SavedCheckpoint(staged.index, iteration, model.model_id, storage.absolute(location), staged.score, metrics)
+        )
+        for old in expendable(self._saved, self._config):
+            self._saved.remove(old)
+            self._client.delete_logged_model(old.model_id)
+            storage.delete(old.location.rsplit("/", 2)[0] if self.is_local else old.location)
+
+    def wait(self) -> None:
+        """Wait for all commits under way."""
+        concurrent.futures.wait(self._commits)
+
+    def settle(self) -> list[BaseException]:
+        """Wait for all commits under way; gives the errors of those that failed, once."""
+        commits, self._commits = self._commits, []
+        return [error for commit in commits if (error := commit.exception()) is not None]
+
+    def pending(self) -> int:
+        """How many commits are under way."""
+        return sum(not commit.done() for commit in self._commits)
+
+    def clear_staging(self) -> None:
+        """Remove snapshots that were never committed."""
+        shutil.rmtree(self.staging, ignore_errors=True)
+        parent = Path(self.staging).parent
+        if parent.name == ".staging" and parent.is_dir() and not any(parent.iterdir()):
+            parent.rmdir()
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)
+        self.clear_staging()
+
+
+def models_of_run(client: MlflowClient, experiment_id: str, run_id: str) -> list[Any]:
+    """All logged models of a run."""
+    models: list[Any] = []
+    token = None
+    while True:
+        page = client.search_logged_models(
+            [experiment_id], filter_string=f"source_run_id = '{run_id}'", max_results=100, page_token=token
+        )
+        models += page
+        token = page.token
+        if not token:
+            return models
+
+
+def as_saved(model: Any) -> SavedCheckpoint | None:
+    """A logged model as a checkpoint; None if it is not one, or not complete."""
+    tags = model.tags
+    if "trainlib.checkpoint" not in tags or str(model.status) != "READY":
+        return None
+    index = int(tags["trainlib.checkpoint"])
+    score = tags.get("trainlib.score")
+    return SavedCheckpoint(
+        index=index,
+        iteration=int(tags["trainlib.iteration"]),
+        model_id=model.model_id,
+        location=storage.absolute(storage.join(model.artifact_location, f"checkpoint_{index:06d}")),
+        score=float(score) if score is not None else None,
+        metrics=json.loads(tags.get("trainlib.metrics", "{}")),
+    )
+
+
+def as_checkpoint(saved: SavedCheckpoint) -> Checkpoint:
+    """A checkpoint that a user can read."""
+    return Checkpoint(saved.location)

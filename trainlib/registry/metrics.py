@@ -1,0 +1,150 @@
+"""The one writer of a training's metrics: batched, in order, one point for each metric and iteration."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainlib.errors import ConnectionFailedError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric
+
+BATCH = 1000  # MLflow's own limit for one call
+GATHER_S = 0.25
+RETRY_S = 2.0
+GIVE_UP_S = 30.0
+
+_NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
+
+
+class MetricWriter:
+    """Writes points behind the training. Points that MLflow does not take now are kept and tried again."""
+
+    def __init__(self, client: MlflowClient, run_id: str, *, last_steps: dict[str, int], unsaved: Path) -> None:
+        """``last_steps`` tells how far each metric was written before: what is repeated leaves no second point."""
+        self._client = client
+        self._run_id = run_id
+        self._last_steps = dict(last_steps)
+        self._unsaved = unsaved
+        self._points: list[Metric] = []
+        self._changed = threading.Condition()
+        self._writing = False
+        self._flushing = False
+        self._closed = False
+        self._error: Exception | None = None
+        self._told: set[str] = set()
+        self._thread = threading.Thread(target=self._run, name="metric-writer", daemon=True)
+        self._thread.start()
+
+    def write(
+        self,
+        iteration: int,
+        metrics: dict[str, float],
+        timestamp: float,
+        *,
+        model_id: str | None = None,
+        warn: Callable[[str], None],
+    ) -> None:
+        """Queue the metrics of an iteration; returns at once."""
+        from mlflow.entities import Metric
+
+        points = []
+        for name, value in metrics.items():
+            key = _NOT_IN_A_NAME.sub("_", name)
+            if self._last_steps.get(key, -1) >= iteration:
+                continue
+            self._last_steps[key] = iteration
+            number = float(value)
+            if not math.isfinite(number):
+                if name not in self._told:
+                    warn(f"metric {name!r} is {number} at iteration {iteration}; MLflow shows it as a gap")
+                    self._told.add(name)
+                number = math.nan  # MLflow stores infinity as 1.8e308, which flattens the whole chart
+            points.append(Metric(key, number, int(timestamp * 1000), iteration, model_id=model_id, run_id=self._run_id))
+        with self._changed:
+            self._points += points
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Return when all that was queued is written."""
+        with self._changed:
+            self._flushing = True
+            self._changed.notify_all()
+            while self._points or self._writing:
+                if self._error is not None:
+                    raise self._error
+                self._changed.wait(0.1)
+            self._flushing = False
+
+    def close(self) -> None:
+        """Write what is left, and end.
+
+        Raises:
+            ConnectionFailedError: MLflow did not take it; the points are in a file then.
+        """
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        failing_since: float | None = None
+        while True:
+            with self._changed:
+                while not self._points and not self._closed:
+                    self._changed.wait()
+                if not self._points:
+                    return
+                if not self._flushing and not self._closed:
+                    self._changed.wait(GATHER_S)
+                batch, self._points = self._points[:BATCH], self._points[BATCH:]
+                self._writing = True
+            try:
+                self._client.log_batch(self._run_id, metrics=batch)
+                failing_since = None
+            except Exception as error:  # whatever it is, the points must not be lost
+                failing_since = failing_since or time.monotonic()
+                with self._changed:
+                    self._points = batch + self._points
+                    if time.monotonic() - failing_since > GIVE_UP_S and (self._closed or self._flushing):
+                        self._give_up(error)
+                        return
+                    if not self._closed:
+                        self._changed.wait(RETRY_S)
+                    else:
+                        time.sleep(RETRY_S)
+            finally:
+                with self._changed:
+                    self._writing = False
+                    self._changed.notify_all()
+
+    def _give_up(self, error: Exception) -> None:
+        self._unsaved.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._unsaved, "a") as file:
+            for point in self._points:
+                row = {"key": point.key, "value": point.value, "timestamp": point.timestamp, "step": point.step}
+                file.write(json.dumps(row) + "\n")
+        self._error = ConnectionFailedError(
+            f"MLflow did not take {len(self._points)} metric points in {GIVE_UP_S:g} s ({error}). They are in "
+            f"{self._unsaved}."
+        )
+        self._points = []
+
+
+def last_steps(client: MlflowClient, run: Any) -> dict[str, int]:
+    """How far each metric of a run has been written."""
+    return {key: _last_step(client, run.info.run_id, key) for key in run.data.metrics}
+
+
+def _last_step(client: MlflowClient, run_id: str, key: str) -> int:
+    return max((point.step for point in client.get_metric_history(run_id, key)), default=-1)

@@ -1,0 +1,80 @@
+"""Where a training came from: who started which code, in which process."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The process that coordinates a training. Another process can tell from it whether it still lives."""
+
+    host: str
+    pid: int
+    started: str
+
+    @classmethod
+    def this(cls) -> Driver:
+        return cls(socket.gethostname(), os.getpid(), _started(os.getpid()) or "")
+
+    @classmethod
+    def parse(cls, text: str) -> Driver:
+        host, pid, started = text.rsplit(":", 2)
+        return cls(host, int(pid), started)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}:{self.started}"
+
+    def is_gone(self) -> bool:
+        """Whether it is known to have ended. A process of another machine is not known to have."""
+        return self.host == socket.gethostname() and _started(self.pid) != self.started
+
+
+def _started(pid: int) -> str | None:
+    """When a process was started: pids are used again, pairs of pid and start are not. None if it is gone."""
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if state == "Z" else rest[18]
+    except FileNotFoundError:
+        return None if Path("/proc/self").exists() else _exists(pid)
+
+
+def _exists(pid: int) -> str | None:
+    """Without /proc, all that can be told is whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return ""
+
+
+def source_tags() -> dict[str, str]:
+    """MLflow's own tags for user and source, which its client does not set by itself."""
+    tags = {"mlflow.user": _user(), "mlflow.source.name": os.path.abspath(sys.argv[0]) if sys.argv[0] else "python"}
+    tags["mlflow.source.type"] = "LOCAL"
+    if commit := _git_commit():
+        tags["mlflow.source.git.commit"] = commit
+    return tags
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a user without a name
+        return str(os.getuid())
+
+
+def _git_commit() -> str | None:
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,269 @@
+"""One training, one MLflow run: found, continued, described and ended."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainlib import storage
+from trainlib.config import RunConfig
+from trainlib.errors import RunInUseError, RunNotFoundError
+from trainlib.registry import client as mlflow_client
+from trainlib.registry.checkpoints import CheckpointStore
+from trainlib.registry.metrics import MetricWriter, last_steps
+from trainlib.registry.provenance import Driver, source_tags
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+_LONGEST_PARAM = 6000
+_PARAMS_AT_ONCE = 100
+_LONGEST_MESSAGE = 1000
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """What an attempt leaves behind."""
+
+    number: int
+    outcome: str
+    """``finished``, or the cause of its failure."""
+    resumed_from: str | None
+    rank: int | None = None
+    node: str | None = None
+    lost_iterations: int = 0
+    """How many iterations came after the newest checkpoint, and have to be made again."""
+    message: str = ""
+
+
+class RegisteredRun:
+    """The MLflow run of one training, through all of its attempts and processes."""
+
+    def __init__(self, client: MlflowClient, run: Any, config: RunConfig, *, uri: str, continued: bool) -> None:
+        self.client = client
+        self.config = config
+        self.tracking_uri = uri
+        self.continued = continued
+        self.run_id: str = run.info.run_id
+        self.experiment_id: str = run.info.experiment_id
+        self.name: str = run.info.run_name
+        found = client.get_experiment(self.experiment_id)
+        self.experiment_name: str = found.name
+        self.artifact_root: str = found.artifact_location
+        self.url = mlflow_client.ui_url(uri, self.experiment_id, self.run_id)
+        self.flow_run_before: str | None = run.data.tags.get("trainlib.flow_run_id") if continued else None
+        """The Prefect flow run that an earlier process worked in."""
+        self.attempts = [AttemptRecord(**json.loads(text)) for text in _attempt_tags(run.data.tags)]
+        self.log_dir = _log_dir(config, self.name, self.run_id)
+        self.log_dir.mkdir(parents=True, exist_ok=True)
+        self.checkpoints = CheckpointStore(
+            client,
+            run_id=self.run_id,
+            experiment_id=self.experiment_id,
+            artifact_root=self.artifact_root,
+            config=config.checkpoint_config,
+        )
+        steps = last_steps(client, run) if continued else {}
+        self.iterations_before = max(steps.values(), default=0)
+        """How far an earlier process came, so that a table can be completed from the registry."""
+        if continued:
+            self.checkpoints.load()
+        self.metrics = MetricWriter(client, self.run_id, last_steps=steps, unsaved=self.log_dir / "unsaved.jsonl")
+
+    # -- describing -----------------------------------------------------------------------------------
+
+    def describe(self, params: Mapping[str, Any], tags: Mapping[str, str]) -> None:
+        """Write params once, and tags. MLflow refuses to change a param, so a continued run keeps its own."""
+        from mlflow.entities import Param, RunTag
+
+        if not self.continued:
+            new = [Param(key, str(value)[:_LONGEST_PARAM]) for key, value in flat(params).items()]
+            for start in range(0, len(new), _PARAMS_AT_ONCE):
+                self.client.log_batch(self.run_id, params=new[start : start + _PARAMS_AT_ONCE])
+        self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+
+    def save_artifact(self, name: str, data: bytes) -> None:
+        """Keep a file with the run."""
+        path = self.log_dir / name
+        path.write_bytes(data)
+        self.client.log_artifact(self.run_id, str(path))
+
+    def record(self, attempt: AttemptRecord) -> None:
+        """Leave a short record of an attempt."""
+        from mlflow.entities import RunTag
+
+        self.attempts.append(attempt)
+        text = json.dumps(vars(replace(attempt, message=attempt.message[:_LONGEST_MESSAGE])))
+        self.client.log_batch(
+            self.run_id,
+            tags=[
+                RunTag(f"trainlib.attempt.{attempt.number:03d}", text),
+                RunTag("trainlib.attempts", str(attempt.number)),
+            ],
+        )
+
+    def recorded(self, up_to: int) -> dict[int, dict[str, float]]:
+        """The metrics of all iterations up to one, as MLflow has them."""
+        rows: dict[int, dict[str, float]] = {}
+        for key in self.client.get_run(self.run_id).data.metrics:
+            for point in self.client.get_metric_history(self.run_id, key):
+                if point.step <= up_to:
+                    rows.setdefault(point.step, {})[key] = point.value
+        return rows
+
+    # -- ending ---------------------------------------------------------------------------------------
+
+    def close(self, status: str) -> None:
+        """Write what is left and end the run as FINISHED, FAILED or KILLED."""
+        try:
+            self.checkpoints.close()
+            self.metrics.close()
+        finally:
+            self.client.set_terminated(self.run_id, status)
+
+
+def open_run(
+    config: RunConfig, *, default_name: str, run: str | None, flow_run_id: str | None, tags: Mapping[str, str]
+) -> RegisteredRun:
+    """The run of a training: the one asked for, the one that this flow run began, the one of that name whose
+    process died, or a new one.
+
+    Raises:
+        RunNotFoundError: ``run`` names none.
+        RunInUseError: another process is training under that name.
+    """
+    with _lock:
+        uri = mlflow_client.tracking_uri()
+        client = mlflow_client.connect(uri)
+        if run is not None:
+            found: Any = find_run(client, run)
+            _require_unused(found)
+        else:
+            experiment_id, _, _ = mlflow_client.experiment(client, config.experiment_name, config.storage_path)
+            found = _of_flow_run(client, experiment_id, flow_run_id) or _interrupted(client, experiment_id, config.name)
+        driver = {"trainlib.driver": str(Driver.this())}
+        if found is not None:
+            client.update_run(found.info.run_id, status="RUNNING")
+            flow_run = {"trainlib.flow_run_id": flow_run_id} if flow_run_id else {}
+            for key, value in {**driver, **flow_run, **tags}.items():
+                client.set_tag(found.info.run_id, key, value)
+            return RegisteredRun(client, found, config, uri=uri, continued=True)
+        every = {**source_tags(), **driver, **tags}
+        if config.name:
+            every["trainlib.name"] = config.name
+        if flow_run_id:
+            every["trainlib.flow_run_id"] = flow_run_id
+        created = client.create_run(
+            experiment_id, start_time=int(time.time() * 1000), tags=every, run_name=config.name or default_name
+        )
+        return RegisteredRun(client, created, config, uri=uri, continued=False)
+
+
+def find_run(client: MlflowClient, run: str) -> Any:
+    """A run by its id or its name; of several with one name, the newest."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.get_run(run)
+    except MlflowException:
+        pass
+    experiments = [found.experiment_id for found in client.search_experiments()]
+    quoted = run.replace("'", "")
+    runs = client.search_runs(
+        experiments,
+        filter_string=f"attributes.run_name = '{quoted}'",
+        max_results=1,
+        order_by=["attributes.start_time DESC"],
+    )
+    if not runs:
+        raise RunNotFoundError(
+            f"no training named {run!r}, and no MLflow run of that id, in {mlflow_client.tracking_uri()}. Pass the "
+            "run_id of a Result, or the name given in RunConfig."
+        )
+    return runs[0]
+
+
+def load_artifact(run: str, name: str) -> tuple[str, bytes]:
+    """The id of a run, and a file that is kept with it."""
+    from mlflow.exceptions import MlflowException
+
+    client = mlflow_client.connect(mlflow_client.tracking_uri())
+    run_id = find_run(client, run).info.run_id
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return run_id, Path(client.download_artifacts(run_id, name, folder)).read_bytes()
+        except (MlflowException, OSError) as error:
+            raise RunNotFoundError(
+                f"the MLflow run {run_id} has no {name}: it was not made by a trainer, so it cannot be restored"
+            ) from error
+
+
+def _of_flow_run(client: MlflowClient, experiment_id: str, flow_run_id: str | None) -> Any:
+    """The run that an earlier try of the same Prefect flow run began."""
+    if flow_run_id is None:
+        return None
+    runs = client.search_runs([experiment_id], f"tags.`trainlib.flow_run_id` = '{flow_run_id}'", max_results=1)
+    return runs[0] if runs else None
+
+
+def _interrupted(client: MlflowClient, experiment_id: str, name: str | None) -> Any:
+    """The newest run of that name, if its process died before it could end it."""
+    if name is None:
+        return None
+    quoted = name.replace("'", "")
+    runs = client.search_runs(
+        [experiment_id],
+        f"tags.`trainlib.name` = '{quoted}' AND attributes.status = 'RUNNING'",
+        max_results=1,
+        order_by=["attributes.start_time DESC"],
+    )
+    if not runs:
+        return None
+    _require_unused(runs[0])
+    return runs[0]
+
+
+def _require_unused(run: Any) -> None:
+    text = run.data.tags.get("trainlib.driver")
+    if run.info.status != "RUNNING" or text is None:
+        return
+    driver = Driver.parse(text)
+    if driver == Driver.this() or not driver.is_gone():
+        raise RunInUseError(
+            f"the training {run.info.run_name!r} (MLflow run {run.info.run_id}) is being run by process {driver.pid} on "
+            f"{driver.host}. Wait for it, give this one another RunConfig.name, or, if that machine is gone, end the run "
+            "in MLflow and restore it."
+        )
+
+
+def _attempt_tags(tags: Mapping[str, str]) -> list[str]:
+    return [value for key, value in sorted(tags.items()) if key.startswith("trainlib.attempt.")]
+
+
+def _log_dir(config: RunConfig, name: str, run_id: str) -> Path:
+    """The training's local folder. Logs of a training whose storage is remote are kept at home."""
+    root = storage.local_path(config.storage_path) if config.storage_path else None
+    return (root or storage.home() / "runs") / f"{name.replace('/', '_')}_{run_id[:8]}"
+
+
+def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested params with their keys joined by a dot, which is what charts best.
+
+    Example:
+        >>> flat({"model": {"lr": 0.1}, "epochs": 3})
+        {'model.lr': 0.1, 'epochs': 3}
+    """
+    result: dict[str, Any] = {}
+    for key, value in params.items():
+        if isinstance(value, Mapping) and value:
+            result.update(flat(value, f"{prefix}{key}."))
+        else:
+            result[f"{prefix}{key}"] = value
+    return result

@@ -1,0 +1,72 @@
+"""What a training gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from trainlib.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Result"]
+
+
+@dataclass
+class Result:
+    """The outcome of ``Trainer.fit()``.
+
+    Example:
+        >>> Result(metrics={"loss": 0.1}).metrics["loss"]
+        0.1
+    """
+
+    metrics: dict[str, Any] | None = None
+    """The last reported metrics, with what was filled in automatically."""
+    checkpoint: Checkpoint | None = None
+    """The last saved checkpoint."""
+    error: BaseException | None = None
+    """What the training failed with, if it failed."""
+    log_dir: str | None = None
+    """The training's local directory."""
+    best_checkpoints: list[tuple[Checkpoint, dict[str, Any]]] = field(default_factory=list)
+    """The N best saved checkpoints with their metrics, as CheckpointConfig asks for. The best is last."""
+    run_id: str | None = None
+    """The MLflow run, the same through all attempts."""
+    run_url: str | None = None
+    """The page of that run in the MLflow UI."""
+    flow_run_id: str | None = None
+    """The Prefect flow run."""
+    attempts: int = 1
+    """How many attempts it took."""
+    returned: list[Any] = field(default_factory=list, repr=False)
+    """What the training function returned, by rank."""
+    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    """One row for each iteration."""
+
+    @property
+    def path(self) -> str | None:
+        """The training's local directory; newer spelling of ``log_dir``."""
+        return self.log_dir
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The ``train_loop_config``."""
+        return dict((self.metrics or {}).get("config", {}))
+
+    @property
+    def metrics_dataframe(self) -> pd.DataFrame:
+        """The metrics of all iterations, a row each."""
+        import pandas as pd
+
+        return pd.DataFrame(self.history)
+
+    def get_best_checkpoint(self, metric: str, mode: Literal["max", "min"]) -> Checkpoint | None:
+        """The kept checkpoint that is best by a metric it was reported with."""
+        if mode not in ("max", "min"):
+            raise ValueError(f"mode is {mode!r}: use 'max' or 'min'")
+        scored = [(metrics[metric], checkpoint) for checkpoint, metrics in self.best_checkpoints if metric in metrics]
+        if not scored:
+            return None
+        return (max if mode == "max" else min)(scored, key=lambda pair: pair[0])[1]

@@ -1,0 +1,248 @@
+"""What a training function calls: report, get_checkpoint, get_context, and who it is in its gang.
+
+There is one session in a worker process, for as long as the training function runs. It is not bound
+to a thread: frameworks call back from threads of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from trainlib.errors import SessionUnavailableError
+
+if TYPE_CHECKING:
+    from trainlib.checkpoint import Checkpoint
+
+__all__ = [
+    "TrainContext",
+    "get_checkpoint",
+    "get_context",
+    "get_experiment_name",
+    "get_local_rank",
+    "get_local_world_size",
+    "get_node_rank",
+    "get_storage_path",
+    "get_trial_dir",
+    "get_trial_id",
+    "get_trial_name",
+    "get_trial_resources",
+    "get_world_rank",
+    "get_world_size",
+    "load_checkpoint",
+    "local_rank",
+    "report",
+    "save_checkpoint",
+    "world_rank",
+    "world_size",
+]
+
+
+@dataclass(frozen=True)
+class TrainContext:
+    """Who a worker is in its gang, and which training it belongs to.
+
+    Example:
+        >>> from trainlib import ScalingConfig, TrainContext
+        >>> TrainContext(world_rank=1, world_size=2).get_world_rank()
+        1
+    """
+
+    world_rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    local_world_size: int = 1
+    node_rank: int = 0
+    trial_name: str = ""
+    trial_id: str = ""
+    trial_dir: str = ""
+    trial_resources: dict[str, float] = field(default_factory=dict)
+    experiment_name: str = ""
+    storage_path: str = ""
+    run_id: str = ""
+    attempt: int = 1
+
+    def get_world_rank(self) -> int:
+        """This worker's place among all workers, from 0."""
+        return self.world_rank
+
+    def get_world_size(self) -> int:
+        """How many workers train together."""
+        return self.world_size
+
+    def get_local_rank(self) -> int:
+        """This worker's place among the workers of its node, from 0."""
+        return self.local_rank
+
+    def get_local_world_size(self) -> int:
+        """How many workers are on this node."""
+        return self.local_world_size
+
+    def get_node_rank(self) -> int:
+        """This node's place among the nodes, from 0."""
+        return self.node_rank
+
+    def get_trial_name(self) -> str:
+        """The training's name."""
+        return self.trial_name
+
+    def get_trial_id(self) -> str:
+        """The training's id."""
+        return self.trial_id
+
+    def get_trial_dir(self) -> str:
+        """The training's local log directory."""
+        return self.trial_dir
+
+    def get_trial_resources(self) -> dict[str, float]:
+        """What this worker has reserved."""
+        return dict(self.trial_resources)
+
+    def get_experiment_name(self) -> str:
+        """The MLflow experiment."""
+        return self.experiment_name
+
+    def get_storage_path(self) -> str:
+        """Where the experiment's artifacts are kept."""
+        return self.storage_path
+
+    def get_run_id(self) -> str:
+        """The MLflow run of this training, the same in every attempt."""
+        return self.run_id
+
+    def get_attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return self.attempt
+
+
+class Session(Protocol):
+    """What stands behind the functions of this module inside a worker."""
+
+    context: TrainContext
+
+    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None) -> None: ...
+
+    def save(self, checkpoint: Checkpoint) -> None: ...
+
+    def latest_checkpoint(self) -> Checkpoint | None: ...
+
+
+_session: Session | None = None
+
+
+def enter(session: Session | None) -> None:
+    """Make ``session`` the one of this process; None ends it."""
+    global _session
+    _session = session
+
+
+def current(function: str) -> Session:
+    """The session of this process, or an error that names the function that needs it."""
+    if _session is None:
+        raise SessionUnavailableError(
+            f"{function}() was called outside of a training function. It works in the function that a trainer runs, "
+            "e.g. TorchTrainer(train_loop_per_worker=...)."
+        )
+    return _session
+
+
+def report(metrics: dict[str, Any] | None = None, *, checkpoint: Checkpoint | None = None, **more: Any) -> None:
+    """Report metrics, and a checkpoint with them. Every rank must call it equally often; rank 0's count.
+
+    It returns as soon as the checkpoint, if any, is snapshotted: recording and uploading happen behind
+    the training. Metrics may be passed as a dict or as keywords.
+
+    Example:
+        >>> from trainlib import session
+        >>> def train_func(config):
+        ...     for epoch in range(config["num_epochs"]):
+        ...         session.report({"epoch": epoch})
+    """
+    if metrics is not None and not isinstance(metrics, dict):
+        raise TypeError(
+            f"report() takes a dict of metrics, got {type(metrics).__name__}: write report({{'loss': loss}})"
+        )
+    current("report").report({**(metrics or {}), **more}, checkpoint)
+
+
+def get_checkpoint() -> Checkpoint | None:
+    """The most recently saved checkpoint: of an earlier attempt, or the one to start from. None on a fresh start."""
+    return current("get_checkpoint").latest_checkpoint()
+
+
+def save_checkpoint(**state: Any) -> None:
+    """Save ``state`` as a checkpoint, without reporting metrics."""
+    from trainlib.checkpoint import Checkpoint
+
+    current("save_checkpoint").save(Checkpoint.from_dict(state))
+
+
+def load_checkpoint() -> dict[str, Any] | None:
+    """The most recently saved checkpoint as a dict. None on a fresh start."""
+    checkpoint = current("load_checkpoint").latest_checkpoint()
+    return checkpoint.to_dict() if checkpoint is not None else None
+
+
+def get_context() -> TrainContext:
+    """Who this worker is in its gang, and which training it belongs to."""
+    return current("get_context").context
+
+
+def get_world_rank() -> int:
+    """This worker's place among all workers, from 0."""
+    return current("get_world_rank").context.world_rank
+
+
+def get_world_size() -> int:
+    """How many workers train together."""
+    return current("get_world_size").context.world_size
+
+
+def get_local_rank() -> int:
+    """This worker's place among the workers of its node, from 0."""
+    return current("get_local_rank").context.local_rank
+
+
+def get_local_world_size() -> int:
+    """How many workers are on this node."""
+    return current("get_local_world_size").context.local_world_size
+
+
+def get_node_rank() -> int:
+    """This node's place among the nodes, from 0."""
+    return current("get_node_rank").context.node_rank
+
+
+def get_trial_name() -> str:
+    """The training's name."""
+    return current("get_trial_name").context.trial_name
+
+
+def get_trial_id() -> str:
+    """The training's id."""
+    return current("get_trial_id").context.trial_id
+
+
+def get_trial_dir() -> str:
+    """The training's local log directory."""
+    return current("get_trial_dir").context.trial_dir
+
+
+def get_trial_resources() -> dict[str, float]:
+    """What this worker has reserved."""
+    return current("get_trial_resources").context.get_trial_resources()
+
+
+def get_experiment_name() -> str:
+    """The MLflow experiment."""
+    return current("get_experiment_name").context.experiment_name
+
+
+def get_storage_path() -> str:
+    """Where the experiment's artifacts are kept."""
+    return current("get_storage_path").context.storage_path
+
+
+world_rank = get_world_rank
+world_size = get_world_size
+local_rank = get_local_rank

@@ -1,0 +1,122 @@
+"""Folders at a path or a URI: on local disk, in any fsspec store, or behind an MLflow server.
+
+Whole directories are moved here and there; nothing in this module knows what is in them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+# Locations that only MLflow's own client can reach: it goes through the tracking server.
+_THROUGH_MLFLOW = ("mlflow-artifacts", "runs", "models", "dbfs")
+
+
+def home() -> Path:
+    """Where trainlib keeps what it is given no other place for: ``$TRAINLIB_HOME`` or ``~/trainlib``."""
+    return Path(os.environ.get("TRAINLIB_HOME") or "~/trainlib").expanduser().absolute()
+
+
+def join(uri: str, *parts: str) -> str:
+    """The URI of something below ``uri``."""
+    return "/".join([uri.rstrip("/"), *parts])
+
+
+def absolute(location: str) -> str:
+    """A path made absolute; a URI as it is. Workers may run in another directory."""
+    path = local_path(location)
+    return str(path) if path is not None else location
+
+
+def local_path(location: str) -> Path | None:
+    """The local path that a path or ``file:`` URI names; None for any other store."""
+    parsed = urlparse(location)
+    if parsed.scheme == "file":
+        return Path(unquote(parsed.path))
+    if len(parsed.scheme) > 1:
+        return None
+    return Path(location).expanduser().absolute()
+
+
+def exists(location: str) -> bool:
+    """Whether there is a file or a folder."""
+    if (path := local_path(location)) is not None:
+        return path.exists()
+    if urlparse(location).scheme in _THROUGH_MLFLOW:
+        return bool(_artifacts(location).list_artifacts())
+    filesystem, inner = _filesystem(location)
+    return bool(filesystem.exists(inner))
+
+
+def upload(source: Path, location: str) -> None:
+    """Move the folder ``source`` to ``location``: a rename where it can be one, else a copy.
+
+    On local disk the folder appears under its final name all at once.
+    """
+    if (target := local_path(location)) is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _move(source, target)
+        return
+    if urlparse(location).scheme in _THROUGH_MLFLOW:
+        _artifacts(location).log_artifacts(str(source))
+    else:
+        filesystem, inner = _filesystem(location)
+        for root, _, names in os.walk(source):
+            below = Path(root).relative_to(source).as_posix()
+            for name in names:
+                remote = "/".join(part for part in (inner.rstrip("/"), below if below != "." else "", name) if part)
+                filesystem.makedirs(remote.rsplit("/", 1)[0], exist_ok=True)
+                filesystem.put_file(os.path.join(root, name), remote)
+    shutil.rmtree(source)
+
+
+def download(location: str, target: Path) -> None:
+    """Copy the folder at ``location`` into the folder ``target``."""
+    target.mkdir(parents=True, exist_ok=True)
+    if (source := local_path(location)) is not None:
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    elif urlparse(location).scheme in _THROUGH_MLFLOW:
+        _artifacts(location).download_artifacts("", dst_path=str(target))
+    else:
+        filesystem, inner = _filesystem(location)
+        filesystem.get(inner.rstrip("/") + "/", str(target), recursive=True)
+
+
+def delete(location: str) -> None:
+    """Remove the folder at ``location``; that it is gone already is no error."""
+    if (path := local_path(location)) is not None:
+        shutil.rmtree(path, ignore_errors=True)
+    elif urlparse(location).scheme in _THROUGH_MLFLOW:
+        _artifacts(location).delete_artifacts()
+    else:
+        filesystem, inner = _filesystem(location)
+        if filesystem.exists(inner):
+            filesystem.rm(inner, recursive=True)
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        os.rename(source, target)
+    except OSError:  # another file system: copy beside the target first, so that it never shows half of it
+        aside = target.with_name(f".{target.name}.part")
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.copytree(source, aside)
+        os.rename(aside, target)
+        shutil.rmtree(source)
+
+
+def _filesystem(location: str):  # type: ignore[no-untyped-def]
+    import fsspec
+
+    try:
+        return fsspec.core.url_to_fs(location)
+    except (ImportError, ValueError) as error:
+        raise ValueError(f"cannot reach {location}: {error}") from error
+
+
+def _artifacts(location: str):  # type: ignore[no-untyped-def]
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    return get_artifact_repository(location)

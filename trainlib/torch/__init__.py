@@ -1,0 +1,23 @@
+"""PyTorch: its trainer, its backend, and helpers for a training function.
+
+``import trainlib.torch`` does not import torch: the coordinating process may do without it.
+"""
+
+from trainlib.torch.amp import accelerate, backward, prepare_optimizer
+from trainlib.torch.checkpoint import TorchCheckpoint
+from trainlib.torch.config import TorchConfig
+from trainlib.torch.prepare import enable_reproducibility, get_device, prepare_data_loader, prepare_model
+from trainlib.torch.trainer import TorchTrainer
+
+__all__ = [
+    "TorchCheckpoint",
+    "TorchConfig",
+    "TorchTrainer",
+    "accelerate",
+    "backward",
+    "enable_reproducibility",
+    "get_device",
+    "prepare_data_loader",
+    "prepare_model",
+    "prepare_optimizer",
+]

@@ -1,0 +1,67 @@
+"""PyTorch's global state in a worker, so that it can be put back before the worker is handed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed
+import torch.nn.parallel
+import torch.utils.data
+
+
+@dataclass
+class TorchState:
+    """What a training function can change for everybody in its process."""
+
+    generator: torch.Tensor
+    dtype: torch.dtype
+    device: torch.device
+    threads: int
+    grad: bool
+    deterministic: tuple[bool, bool]
+    matmul: str
+    cudnn: tuple[bool, bool, bool]
+    anomaly: bool
+
+
+def snapshot() -> TorchState:
+    """How torch is now."""
+    return TorchState(
+        generator=torch.random.get_rng_state(),
+        dtype=torch.get_default_dtype(),
+        device=torch.get_default_device(),
+        threads=torch.get_num_threads(),
+        grad=torch.is_grad_enabled(),
+        deterministic=(
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        matmul=torch.get_float32_matmul_precision(),
+        cudnn=(
+            torch.backends.cudnn.enabled,
+            torch.backends.cudnn.benchmark,
+            torch.backends.cudnn.deterministic,
+        ),
+        anomaly=torch.is_anomaly_enabled(),
+    )
+
+
+def restore(state: TorchState) -> str | None:
+    """Put torch back to ``state``. None when that worked, else what is in the way."""
+    if torch.distributed.is_initialized():
+        return "the process group is still there"
+    if torch.cuda.is_initialized():
+        return "CUDA holds memory that only the end of the process frees"
+    torch.random.set_rng_state(state.generator)
+    torch.set_default_dtype(state.dtype)
+    torch.set_default_device(None if state.device.type == "cpu" else state.device)
+    torch.set_num_threads(state.threads)
+    torch.set_grad_enabled(state.grad)
+    torch.use_deterministic_algorithms(state.deterministic[0], warn_only=state.deterministic[1])
+    torch.set_float32_matmul_precision(state.matmul)
+    cudnn: Any = torch.backends.cudnn
+    cudnn.enabled, cudnn.benchmark, cudnn.deterministic = state.cudnn
+    torch.autograd.set_detect_anomaly(state.anomaly)
+    return None

@@ -1,0 +1,59 @@
+"""The trainer for PyTorch."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from trainlib.checkpoint import Checkpoint
+from trainlib.config import RunConfig, ScalingConfig
+from trainlib.torch.config import TorchConfig
+from trainlib.trainer import DataParallelTrainer, TrainLoop
+
+__all__ = ["TorchTrainer"]
+
+
+class TorchTrainer(DataParallelTrainer):
+    """Runs a training function in many processes that are joined into one torch process group.
+
+    Example:
+        >>> from trainlib import ScalingConfig, session
+        >>> from trainlib.torch import TorchTrainer
+        >>> def train_func(config):
+        ...     for epoch in range(config["num_epochs"]):
+        ...         session.report({"epoch": epoch})
+        >>> trainer = TorchTrainer(
+        ...     train_func, train_loop_config={"num_epochs": 2}, scaling_config=ScalingConfig(num_workers=2)
+        ... )
+        >>> trainer.fit().metrics["epoch"]  # doctest: +SKIP
+        1
+    """
+
+    def __init__(
+        self,
+        train_loop_per_worker: TrainLoop,
+        *,
+        train_loop_config: dict[str, Any] | None = None,
+        torch_config: TorchConfig | None = None,
+        torch_backend: TorchConfig | None = None,
+        scaling_config: ScalingConfig | dict[str, Any] | None = None,
+        run_config: RunConfig | dict[str, Any] | None = None,
+        resume_from_checkpoint: Checkpoint | None = None,
+    ) -> None:
+        """A trainer; ``torch_config`` and ``torch_backend`` are two spellings of one argument."""
+        if find_spec("torch") is None:
+            raise ImportError("TorchTrainer needs PyTorch: pip install 'trainlib[torch]'")
+        if torch_config is not None and torch_backend is not None:
+            raise ValueError("torch_config and torch_backend are the same argument: pass one of them")
+        super().__init__(
+            train_loop_per_worker,
+            train_loop_config=train_loop_config,
+            backend_config=torch_config or torch_backend or TorchConfig(),
+            scaling_config=scaling_config,
+            run_config=run_config,
+            resume_from_checkpoint=resume_from_checkpoint,
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        settings = super()._settings()
+        return {**settings, "torch_config": settings.pop("backend_config")}

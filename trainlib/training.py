@@ -1,0 +1,355 @@
+"""One logical training: its run in the registry and what has been reported, through all of its attempts."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainlib import storage
+from trainlib.callbacks import Callback, MLflowLoggerCallback, Trial
+from trainlib.checkpoint import Checkpoint
+from trainlib.config import RunConfig
+from trainlib.errors import TrainingFailedError
+from trainlib.execution import attempt as execution
+from trainlib.execution.causes import Cause, cause_of, may_retry
+from trainlib.execution.events import Report
+from trainlib.execution.group import Member
+from trainlib.execution.waiting import gather
+from trainlib.execution.worker_session import Assignment
+from trainlib.registry.checkpoints import as_checkpoint
+from trainlib.registry.run import AttemptRecord, RegisteredRun, open_run
+from trainlib.result import Result
+from trainlib.session import TrainContext
+from trainlib.stopping import should_stop
+from trainlib.terminal import Listener
+
+if TYPE_CHECKING:
+    from trainlib.trainer import DataParallelTrainer
+
+TRAINER_FILE = "trainer.pkl"
+_EPOCH_PARAMS = ("num_epochs", "epochs", "max_epochs", "num_iterations")
+
+
+class Training:
+    """Opens the run, makes attempts, and ends the run. Whoever retries calls :meth:`attempt` again.
+
+    It does not decide to retry: the error says whether the budget allows it, and Prefect does it.
+    """
+
+    def __init__(self, trainer: DataParallelTrainer, run: RegisteredRun, listeners: list[Listener]) -> None:
+        self.trainer = trainer
+        self.run = run
+        self.listeners = listeners
+        self.result: dict[str, Any] = {}
+        self._callbacks: list[Callback] = list(trainer.run_config.callbacks or ())
+        self._history: dict[int, dict[str, Any]] = {}
+        self._members: list[Member] = []
+        self._config = dict(trainer.train_loop_config or {})
+        self._trial = Trial(
+            trial_id=run.run_id[:8],
+            trainable_name=type(trainer).__name__,
+            config=self._config,
+            local_path=str(run.log_dir),
+            run_id=run.run_id,
+        )
+        self._started = self._attempt_started = time.time()
+        self._resumed_at = 0
+        self._newest_iteration = run.iterations_before
+
+    @classmethod
+    def open(
+        cls,
+        trainer: DataParallelTrainer,
+        *,
+        flow_run_id: str | None = None,
+        tags: dict[str, str] | None = None,
+        listeners: list[Listener],
+    ) -> Training:
+        """Find or create the training's run, and describe it."""
+        config, extra = _with_mlflow_callback(trainer.run_config)
+        if trainer.resume_from_checkpoint is not None:
+            trainer.resume_from_checkpoint.require()
+        run = open_run(
+            config,
+            default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
+            run=trainer.restored_run,
+            flow_run_id=flow_run_id,
+            tags={**extra, **(tags or {})},
+        )
+        run.describe(
+            params={
+                **(trainer.train_loop_config or {}),
+                "trainer": type(trainer).__name__,
+                "num_workers": trainer.scaling_config.num_workers,
+                "use_gpu": trainer.scaling_config.use_gpu,
+            },
+            tags={"trainlib.framework": trainer.backend_config.framework},
+        )
+        if not run.continued:
+            run.save_artifact(TRAINER_FILE, trainer.dumps())
+        training = cls(trainer, run, listeners)
+        for callback in training._callbacks:
+            callback.setup(stop=config.stop, num_samples=1, total_num_samples=1)
+        return training
+
+    # -- attempts -------------------------------------------------------------------------------------
+
+    def attempt(self) -> Result:
+        """Make one attempt, from the newest checkpoint on.
+
+        Raises:
+            TrainingFailedError: it failed; ``retry`` tells whether the failure budget allows another one.
+        """
+        number = len(self.run.attempts) + 1
+        newest = self.run.checkpoints.newest()
+        self._resumed_at = newest.iteration if newest else 0
+        self._attempt_started = time.time()
+        self._notify("on_trial_start" if number == 1 else "on_trial_restore", iteration=self._resumed_at)
+        plan = execution.AttemptPlan(
+            number=number,
+            scaling=self.trainer.scaling_config,
+            backend=self.trainer.backend_config,
+            function=self.trainer.bound_function(),
+            assignment=self._assignment(),
+        )
+        resumed_from = f"checkpoint_{newest.index:06d}" if newest else None
+        try:
+            returned = execution.run(plan, self)
+            self._require_saved()
+        except BaseException as error:
+            failure = self._failed(error, number, resumed_from)
+            if failure is error:
+                raise
+            raise failure from error
+        self.run.metrics.flush()
+        self.run.record(AttemptRecord(number, "finished", resumed_from))
+        return self._outcome(returned)
+
+    def _assignment(self) -> Assignment:
+        newest = self.run.checkpoints.newest()
+        resume = as_checkpoint(newest) if newest else self.trainer.resume_from_checkpoint
+        return Assignment(
+            context=TrainContext(
+                trial_name=self.run.name,
+                trial_id=self._trial.trial_id,
+                trial_dir=str(self.run.log_dir),
+                trial_resources=self.trainer.scaling_config.worker_resources,
+                experiment_name=self.run.experiment_name,
+                storage_path=self.run.artifact_root,
+                run_id=self.run.run_id,
+            ),
+            iterations_done=self._resumed_at,
+            next_checkpoint=newest.index + 1 if newest else _number_in(resume),
+            resume_from=resume,
+            checkpoint_config=self.trainer.run_config.checkpoint_config,
+            staging=self.run.checkpoints.prepare_staging(),
+            shares_disk=self.run.checkpoints.is_local,
+            environment={"MLFLOW_TRACKING_URI": self.run.tracking_uri},
+        )
+
+    def _failed(self, error: BaseException, number: int, resumed_from: str | None) -> BaseException:
+        """Record a failed attempt; gives the error to raise."""
+        self.run.checkpoints.settle()
+        self.run.checkpoints.clear_staging()
+        if isinstance(error, TrainingFailedError):
+            failure = error
+        else:
+            cause = cause_of(error)
+            if cause is Cause.CANCELLED:
+                self.run.record(AttemptRecord(number, cause.value, resumed_from))
+                return error
+            failure = TrainingFailedError(f"{error} (attempt {number})", cause=cause, attempt=number)
+        newest = self.run.checkpoints.newest()
+        lost = self._newest_iteration - (newest.iteration if newest else 0)
+        self.run.record(
+            AttemptRecord(
+                number, failure.cause.value, resumed_from, failure.rank, failure.node, max(0, lost), str(failure)
+            )
+        )
+        failures = Counter(Cause(record.outcome) for record in self.run.attempts if record.outcome != "finished")
+        failure.retry = may_retry(failure.cause, failures, self.trainer.run_config.failure_config)
+        if failure.retry:
+            start = f"checkpoint_{newest.index:06d}" if newest else "the start"
+            self.say(f"{failure}; trying again from {start}, {max(0, lost)} iteration(s) lost")
+        return failure
+
+    def _require_saved(self) -> None:
+        """A training whose checkpoints could not be saved has not succeeded."""
+        if errors := self.run.checkpoints.settle():
+            raise errors[0]
+
+    # -- what an attempt tells --------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        for listener in self.listeners:
+            listener.say(text)
+
+    def started(self, members: list[Member]) -> None:
+        self._members = members
+
+    def output(self, rank: int, text: str, is_error: bool) -> None:
+        for listener in self.listeners:
+            listener.output(rank, text, is_error)
+
+    def report(self, report: Report) -> bool:
+        metrics = report.metrics
+        if report.checkpoint is None:
+            if metrics:
+                self.run.metrics.write(report.iteration, metrics, report.timestamp, warn=self.say)
+        else:
+            self._save(report)
+        if metrics is None:
+            return False
+        self.result = self._autofilled(report)
+        self._trial.last_result = self.result
+        self._newest_iteration = max(self._newest_iteration, report.iteration)
+        self._history[report.iteration] = {**metrics, **_clock(self.result)}
+        self._notify("on_trial_result", iteration=report.iteration, result=self.result)
+        for listener in self.listeners:
+            listener.progress(report.iteration, self._total(), metrics)
+        return should_stop(self.trainer.run_config.stop, self._trial.trial_id, self.result)
+
+    def settle(self) -> None:
+        if waiting := self.run.checkpoints.pending():
+            for listener in self.listeners:
+                listener.say(f"saving {waiting} checkpoint(s)")
+        self.run.checkpoints.wait()
+
+    def _save(self, report: Report) -> None:
+        staged = report.checkpoint
+        assert staged is not None
+        metrics = report.metrics or {}
+        model = self.run.checkpoints.create(staged, report.iteration, metrics)
+        self.run.metrics.write(report.iteration, metrics, report.timestamp, model_id=model.model_id, warn=self.say)
+        # Metrics first: a checkpoint must never be newer than the metrics that lead up to it.
+        self.run.checkpoints.commit_behind(
+            model, staged, report.iteration, metrics, before=self.run.metrics.flush, store=self._store
+        )
+        self._notify("on_checkpoint", iteration=report.iteration, checkpoint=Checkpoint(staged.path))
+
+    def _store(self, folder: str, location: str) -> None:
+        if self.run.checkpoints.is_local:
+            storage.upload(Path(folder), location)
+        else:
+            gather([self._members[0].actor.store.remote(folder, location)])
+
+    # -- results --------------------------------------------------------------------------------------
+
+    def _autofilled(self, report: Report) -> dict[str, Any]:
+        """The metrics, with what Ray's guides say is filled in."""
+        facts = self._members[0].facts
+        since_restore = time.time() - self._attempt_started
+        return {
+            **(report.metrics or {}),
+            "_timestamp": int(report.timestamp),
+            "_time_this_iter_s": report.seconds,
+            "_training_iteration": report.iteration,
+            "time_this_iter_s": report.seconds,
+            "done": False,
+            "timesteps_total": None,
+            "episodes_total": None,
+            "training_iteration": report.iteration,
+            "trial_id": self._trial.trial_id,
+            "experiment_id": self.run.experiment_id,
+            "date": datetime.fromtimestamp(report.timestamp).strftime("%Y-%m-%d_%H-%M-%S"),
+            "timestamp": int(report.timestamp),
+            "time_total_s": time.time() - self._started,
+            "pid": facts.pid,
+            "hostname": facts.hostname,
+            "node_ip": facts.node_ip,
+            "config": self._config,
+            "time_since_restore": since_restore,
+            "timesteps_since_restore": 0,
+            "iterations_since_restore": report.iteration - self._resumed_at,
+            "warmup_time": 0.0,
+            "experiment_tag": "0",
+        }
+
+    def _total(self) -> int | None:
+        """How many iterations there will be, where it can be guessed: for showing progress only."""
+        stop = self.trainer.run_config.stop
+        if isinstance(stop, dict) and "training_iteration" in stop:
+            return int(stop["training_iteration"])
+        for name in _EPOCH_PARAMS:
+            if isinstance(value := self._config.get(name), int):
+                return value
+        return None
+
+    def _outcome(self, returned: list[Any]) -> Result:
+        if self.result:
+            self.result["done"] = True
+        checkpoints = self.run.checkpoints
+        newest = checkpoints.newest()
+        return Result(
+            metrics=self.result,
+            checkpoint=as_checkpoint(newest) if newest else None,
+            log_dir=str(self.run.log_dir),
+            best_checkpoints=[(as_checkpoint(saved), dict(saved.metrics)) for saved in checkpoints.best()],
+            run_id=self.run.run_id,
+            run_url=self.run.url,
+            attempts=len(self.run.attempts),
+            returned=returned,
+            history=self._rows(),
+        )
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = dict(self._history)
+        if self.run.iterations_before:  # an earlier process made these
+            for iteration, metrics in self.run.recorded(up_to=self.run.iterations_before).items():
+                rows.setdefault(iteration, {**metrics, "training_iteration": iteration})
+        return [rows[iteration] for iteration in sorted(rows)]
+
+    # -- ending ---------------------------------------------------------------------------------------
+
+    def close(self, error: BaseException | None) -> None:
+        """End the run: FINISHED, FAILED, or KILLED when somebody ended it."""
+        try:
+            if error is None:
+                self._notify("on_trial_complete", iteration=self._newest_iteration)
+            else:
+                self._notify("on_trial_error", iteration=self._newest_iteration)
+            for callback in self._callbacks:
+                callback.on_experiment_end([self._trial])
+        finally:
+            cancelled = error is not None and not isinstance(error, Exception)
+            self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")
+            for listener in self.listeners:
+                listener.close()
+
+    def _notify(self, event: str, *, iteration: int, **more: Any) -> None:
+        for callback in self._callbacks:
+            getattr(callback, event)(iteration=iteration, trials=[self._trial], trial=self._trial, **more)
+
+
+def _number_in(checkpoint: Checkpoint | None) -> int:
+    """A training that starts from another's checkpoint counts on from its number, as Ray's guide shows."""
+    if checkpoint is None:
+        return 0
+    kind, held = checkpoint.get_internal_representation()
+    if kind == "dict":
+        return int(held.get("_current_checkpoint_id", 0))
+    name = str(held).rstrip("/").rsplit("/", 1)[-1]
+    number = name.removeprefix("checkpoint_")
+    return int(number) if number != name and number.isdigit() else 0
+
+
+def _clock(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: result[name] for name in ("training_iteration", "timestamp", "time_this_iter_s", "time_total_s")}
+
+
+def _with_mlflow_callback(config: RunConfig) -> tuple[RunConfig, dict[str, str]]:
+    """What an MLflowLoggerCallback says about the run: it is the run that there is anyway."""
+    tags: dict[str, str] = {}
+    for callback in config.callbacks or ():
+        if isinstance(callback, MLflowLoggerCallback):
+            callback.use_store()
+            tags.update(callback.tags)
+            if callback.experiment_name and not config.experiment_name:
+                config = config.model_copy(update={"experiment_name": callback.experiment_name})
+    return config, tags
+
+
+__all__ = ["TRAINER_FILE", "Training"]
