@@ -1,6 +1,7 @@
 """What runs, in which order: Prefect flows."""
 
+from flows.pipeline import PipelineSpec, pipeline
 from flows.spec import TrainSpec
 from flows.train import train
 
-__all__ = ["TrainSpec", "train"]
+__all__ = ["PipelineSpec", "TrainSpec", "pipeline", "train"]

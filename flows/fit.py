@@ -1,80 +1,14 @@
-"""``Trainer.fit()``: everything started side by side, the flow run, and its errors without foreign frames."""
+"""``Trainer.fit()``, as a run of the flow ``train``."""
 
 from __future__ import annotations
 
-import logging
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-
-from prefect.exceptions import TerminationSignal
-
-from flows import embedded
+from flows import local
 from flows.spec import TrainSpec
 from flows.train import train
-from trainlib.errors import TrainingFailedError, TrainlibError
-from trainlib.execution.prepare import prepare
-from trainlib.registry import client as mlflow_client
 from trainlib.result import Result
 from trainlib.trainer import DataParallelTrainer
 
-# What Prefect logs for people who watch a flow. Here the terminal shows the training itself, and errors are raised.
-_PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
-
 
 def fit(trainer: DataParallelTrainer) -> Result:
-    """Run a trainer as the flow ``train``."""
-    failure: BaseException | None = None
-    with _terminates(), _quiet_prefect():
-        try:
-            # Each takes seconds, most of them in another process: so they start side by side.
-            ray = threading.Thread(
-                target=prepare, args=(trainer.scaling_config, trainer.backend_config), name="prepare-ray", daemon=True
-            )
-            ray.start()
-            embedded.start()
-            mlflow_client.connect(mlflow_client.tracking_uri())
-            embedded.wait()
-            return train(TrainSpec.of(trainer))
-        except TerminationSignal:
-            failure = SystemExit(128 + signal.SIGTERM)
-        except TrainlibError as error:
-            failure = error
-    # Raised here, where the frames of Prefect's engine are not part of it.
-    raise failure.with_traceback(None) from failure.__cause__
-
-
-@contextmanager
-def _terminates() -> Iterator[None]:
-    """Let SIGTERM end a training as Ctrl-C does, cleanly, where nobody else has a say about it."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
-
-    def terminate(number: int, frame: FrameType | None) -> None:
-        raise TerminationSignal(signal=number)
-
-    signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-@contextmanager
-def _quiet_prefect() -> Iterator[None]:
-    """Keep Prefect's remarks out of the terminal; its server still gets them."""
-    loggers = [logging.getLogger(name) for name in _PREFECT_LOGGERS]
-    before = [logger.propagate for logger in loggers]
-    for logger in loggers:
-        logger.propagate = False
-    try:
-        yield
-    finally:
-        for logger, propagate in zip(loggers, before, strict=True):
-            logger.propagate = propagate
-
-
-__all__ = ["TrainingFailedError", "fit"]
+    """Train, and wait for it."""
+    return local.run(lambda: train(TrainSpec.of(trainer)), trainer.scaling_config, trainer.backend_config)

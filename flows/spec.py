@@ -59,6 +59,10 @@ class TrainSpec(BaseModel):
         spec._trainer = trainer
         return spec
 
+    def with_config(self, more: dict[str, Any]) -> TrainSpec:
+        """The same, with more in its ``train_loop_config``."""
+        return TrainSpec(**{**dict(self), "train_loop_config": {**self.train_loop_config, **more}})
+
     def trainer(self) -> DataParallelTrainer:
         """The trainer that this describes.
 

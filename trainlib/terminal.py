@@ -46,7 +46,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         if self._verbose:
-            self._console.print(Text(text, style="yellow"))
+            self._console.print(Text(text, style="yellow"), soft_wrap=True)
 
     def output(self, rank: int, text: str, is_error: bool) -> None:
         if not self._verbose:

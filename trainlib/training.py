@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections import Counter
 from datetime import datetime
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from trainlib.trainer import DataParallelTrainer
 
 TRAINER_FILE = "trainer.pkl"
+_SAVING_NOTICE_S = 5.0
 _EPOCH_PARAMS = ("num_epochs", "epochs", "max_epochs", "num_iterations")
 
 
@@ -148,6 +151,7 @@ class Training:
             staging=self.run.checkpoints.prepare_staging(),
             shares_disk=self.run.checkpoints.is_local,
             environment={"MLFLOW_TRACKING_URI": self.run.tracking_uri},
+            import_path=[os.path.abspath(path) for path in sys.path],
         )
 
     def _failed(self, error: BaseException, number: int, resumed_from: str | None) -> BaseException:
@@ -213,10 +217,8 @@ class Training:
         return should_stop(self.trainer.run_config.stop, self._trial.trial_id, self.result)
 
     def settle(self) -> None:
-        if waiting := self.run.checkpoints.pending():
-            for listener in self.listeners:
-                listener.say(f"saving {waiting} checkpoint(s)")
-        self.run.checkpoints.wait()
+        while waiting := self.run.checkpoints.wait(timeout=_SAVING_NOTICE_S):
+            self.say(f"saving {waiting} checkpoint(s) to {self.run.artifact_root}")
 
     def _save(self, report: Report) -> None:
         staged = report.checkpoint

@@ -51,6 +51,8 @@ def _init() -> None:
     global _started_here
     address = os.environ.get("RAY_ADDRESS")
     logging.getLogger("ray").setLevel(logging.ERROR)  # its start-up notices are nothing a user can act on
+    # Nor are the raylet's pages about a lost worker, which log_to_driver does not turn off: the attempt tells.
+    ray._private.worker._worker_logs_enabled = False
     try:
         if address:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)

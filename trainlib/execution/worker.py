@@ -6,6 +6,7 @@ import importlib
 import os
 import pickle
 import socket
+import sys
 import threading
 import time
 import traceback
@@ -22,6 +23,8 @@ from trainlib.execution import reset
 from trainlib.execution.events import Event, Failed, Finished
 from trainlib.execution.outbox import Outbox, prints_into
 from trainlib.execution.worker_session import Assignment, StopTraining, WorkerSession
+
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Worker:
     def start(self, function: bytes, assignment: Assignment) -> None:
         """Start the training function; :meth:`poll` tells how it goes."""
         os.environ.update(assignment.environment)
+        sys.path += [path for path in assignment.import_path if path not in sys.path]
         if assignment.context.world_rank == 0:
             _prepare_staging(Path(assignment.staging), assignment.shares_disk)
         self._outbox = Outbox()
@@ -140,9 +144,9 @@ def _portable(value: Any) -> Any:
 
 
 def _failed(error: BaseException) -> Failed:
-    # Drop the frames of this file: the user's own code starts below them.
+    # Drop the frames that lead to the training function: the user's own code starts below them.
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace))
     try:

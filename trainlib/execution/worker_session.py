@@ -43,6 +43,8 @@ class Assignment:
     shares_disk: bool
     """Whether that folder is where checkpoints are kept, and so has to be seen from every node."""
     environment: dict[str, str]
+    import_path: list[str]
+    """Where the coordinator imports from: the training function's modules are found there too."""
 
 
 class WorkerSession:

@@ -142,18 +142,14 @@ class CheckpointStore:
             self._client.delete_logged_model(old.model_id)
             storage.delete(old.location.rsplit("/", 2)[0] if self.is_local else old.location)
 
-    def wait(self) -> None:
-        """Wait for all commits under way."""
-        concurrent.futures.wait(self._commits)
+    def wait(self, timeout: float) -> int:
+        """Wait for commits under way; gives how many still are after ``timeout`` seconds."""
+        return len(concurrent.futures.wait(self._commits, timeout).not_done)
 
     def settle(self) -> list[BaseException]:
         """Wait for all commits under way; gives the errors of those that failed, once."""
         commits, self._commits = self._commits, []
         return [error for commit in commits if (error := commit.exception()) is not None]
-
-    def pending(self) -> int:
-        """How many commits are under way."""
-        return sum(not commit.done() for commit in self._commits)
 
     def clear_staging(self) -> None:
         """Remove snapshots that were never committed."""

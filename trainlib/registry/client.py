@@ -45,12 +45,14 @@ def connect(uri: str) -> MlflowClient:
     """
     if urlparse(uri).scheme in ("http", "https"):
         _require_answer(uri)
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
-    from mlflow import MlflowClient
+    from mlflow import MlflowClient, set_tracking_uri
     from mlflow.exceptions import MlflowException
 
     try:
+        set_tracking_uri(uri)  # parts of MLflow look only there, whatever their client was made with
         client = MlflowClient(uri)
         if uri.startswith("sqlite:///"):
             # Two processes that both find no tables would both create them.

@@ -1,0 +1,79 @@
+"""Running a flow from a script: everything started side by side, errors without foreign frames."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TypeVar
+
+from prefect.exceptions import TerminationSignal
+
+from flows import embedded
+from trainlib.config import ScalingConfig
+from trainlib.errors import TrainlibError
+from trainlib.execution.backend import BackendConfig
+from trainlib.execution.prepare import prepare
+from trainlib.registry import client as mlflow_client
+
+# What Prefect logs for people who watch a flow. Here the terminal shows the training itself, and errors are raised.
+_PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
+
+R = TypeVar("R")
+
+
+def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -> R:
+    """Call a flow that trains on such a gang.
+
+    Raises:
+        ConnectionFailedError: Prefect or MLflow does not answer; nothing has been started then.
+    """
+    failure: BaseException
+    with _terminates(), _quiet_prefect():
+        try:
+            embedded.start()
+            # Each takes seconds, most of them in another process: so they start side by side.
+            threading.Thread(target=prepare, args=(scaling, backend), name="prepare-ray", daemon=True).start()
+            mlflow_client.connect(mlflow_client.tracking_uri())
+            embedded.wait()
+            return flow()
+        except TerminationSignal:
+            failure = SystemExit(128 + signal.SIGTERM)
+        except TrainlibError as error:
+            failure = error
+    # Raised here, so that the frames of Prefect's engine are not part of it.
+    raise failure.with_traceback(None) from failure.__cause__
+
+
+@contextmanager
+def _terminates() -> Iterator[None]:
+    """Let SIGTERM end a training as Ctrl-C does, cleanly, where nobody else has a say about it."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        raise TerminationSignal(signal=number)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def _quiet_prefect() -> Iterator[None]:
+    """Keep Prefect's remarks out of the terminal; its server still gets them."""
+    loggers = [logging.getLogger(name) for name in _PREFECT_LOGGERS]
+    before = [logger.propagate for logger in loggers]
+    for logger in loggers:
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, propagate in zip(loggers, before, strict=True):
+            logger.propagate = propagate

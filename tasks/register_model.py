@@ -1,0 +1,28 @@
+"""The registration task: a checkpoint becomes a model version, and the alias moves to a better one only."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact
+from prefect.cache_policies import NO_CACHE
+
+from trainlib.registry.models import ModelVersion, Selection, register
+
+
+@task(name="register_model", task_run_name="register · {name}", cache_policy=NO_CACHE)
+def register_model(selection: Selection, name: str, alias: str = "best") -> ModelVersion:
+    """Make a version of a registered model.
+
+    Args:
+        selection: The checkpoint, as select_checkpoint gives it.
+        name: The registered model's name; it is created if it is not there.
+        alias: The alias that the best version holds.
+    """
+    version = register(selection, name, alias)
+    moved = f"`{alias}` points to it now" if version.promoted else f"`{alias}` stays with {version.previous_score:.4g}"
+    create_markdown_artifact(
+        f"**{name}** version {version.version}: {selection.metric} {selection.score:.4g}, {moved}.",
+        key="model-version",
+        description=f"Version {version.version} of {name}",
+    )
+    return version

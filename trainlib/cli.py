@@ -1,0 +1,151 @@
+"""The command line: ``trainlib demo`` and ``trainlib up``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from trainlib import __version__, storage
+from trainlib.errors import TrainlibError
+
+MLFLOW_PORT = 5000
+PREFECT_PORT = 4200
+_START_S = 120.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; gives the exit code."""
+    parser = argparse.ArgumentParser(prog="trainlib", description="Training as a pipeline: Prefect, Ray and MLflow.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    demo = commands.add_parser("demo", help="prepare, train, select and register a digits model")
+    demo.add_argument("--workers", type=int, default=2, help="processes that train together (default: %(default)s)")
+    demo.add_argument("--epochs", type=int, default=12, help="epochs to train (default: %(default)s)")
+    up = commands.add_parser("up", help="serve the Prefect and MLflow UIs on the local databases")
+    up.add_argument("--prefect-port", type=int, default=PREFECT_PORT, help="default: %(default)s")
+    up.add_argument("--mlflow-port", type=int, default=MLFLOW_PORT, help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "demo":
+            return run_demo(options.workers, options.epochs)
+        return serve(options.prefect_port, options.mlflow_port)
+    except (TrainlibError, ValueError, OSError) as error:
+        Console(stderr=True).print(f"trainlib {options.command}: {error}", style="red", soft_wrap=True, markup=False)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def run_demo(workers: int, epochs: int) -> int:
+    """Run the pipeline on scikit-learn's digits, and show what came out of it."""
+    console = Console(highlight=False)
+    console.print(f"Starting Ray, Prefect and MLflow; everything is kept in {storage.home()}", soft_wrap=True)
+    from flows import embedded, local
+    from flows.pipeline import digits, pipeline
+
+    spec = digits(workers, epochs)
+    trainer = spec.train.trainer()
+    result = local.run(lambda: pipeline(spec), trainer.scaling_config, trainer.backend_config)
+    selection, version = result.selection, result.version
+    if version.promoted:
+        place = f"alias '{version.alias}' points to it"
+    else:
+        place = f"alias '{version.alias}' stays with the earlier {version.previous_score:.4f}"
+    summary = {
+        "Best checkpoint": f"{selection.location} (iteration {selection.iteration})",
+        f"Its {selection.metric}": f"{selection.score:.4f}",
+        "Model": f"{version.name} version {version.version}, {place}",
+        "MLflow run": result.training.run_url,
+        "Prefect run": embedded.flow_run_url(result.training.flow_run_id or ""),
+        "Open both UIs": _how_to_open(),
+    }
+    for name, value in summary.items():
+        console.print(f"{name:16} {value}", soft_wrap=True, markup=False)
+    return 0
+
+
+def _how_to_open() -> str:
+    if os.environ.get("MAKELEVEL"):
+        return "make ui"
+    return "trainlib up"
+
+
+def serve(prefect_port: int, mlflow_port: int) -> int:
+    """Serve both UIs until Ctrl-C."""
+    from trainlib.registry import client as mlflow_client
+
+    for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
+        _require_free(port, option)
+    uri = mlflow_client.tracking_uri()
+    mlflow_client.connect(uri)
+    log = storage.home() / "logs"
+    log.mkdir(parents=True, exist_ok=True)
+    python = sys.executable
+    environment = {**os.environ, "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    commands = {
+        "Prefect": [python, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port)],
+        "MLflow": [
+            *(python, "-m", "mlflow", "server", "--backend-store-uri", uri, "--workers", "1"),
+            *("--host", "127.0.0.1", "--port", str(mlflow_port)),
+        ],
+    }
+    servers: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name, command in commands.items():
+            with open(log / f"{name.lower()}-ui.log", "ab") as output:
+                servers[name] = subprocess.Popen(
+                    command, stdout=output, stderr=output, env=environment, start_new_session=True
+                )
+        console = Console(highlight=False)
+        console.print("Starting both servers ...")
+        addresses = {"Prefect": f"http://127.0.0.1:{prefect_port}", "MLflow": f"http://127.0.0.1:{mlflow_port}"}
+        for name, address in addresses.items():
+            path = "/api/health" if name == "Prefect" else "/health"
+            _wait_until_it_answers(name, f"{address}{path}", servers[name], str(log))
+            console.print(f"{name:8} {address}", soft_wrap=True)
+        console.print("Ctrl-C ends both.")
+        while all(server.poll() is None for server in servers.values()):
+            time.sleep(0.5)
+        ended = ", ".join(name for name, server in servers.items() if server.poll() is not None)
+        raise OSError(f"{ended} ended by itself: see {log}")
+    finally:
+        for server in servers.values():
+            server.terminate()
+        for server in servers.values():
+            try:
+                server.wait(5)
+            except subprocess.TimeoutExpired:
+                server.kill()
+
+
+def _require_free(port: int, option: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise OSError(f"port {port} is taken: stop what uses it, or choose another with {option}") from error
+
+
+def _wait_until_it_answers(name: str, url: str, server: subprocess.Popen[bytes], log: str) -> None:
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=2.0).close()
+            return
+        except OSError:
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise OSError(f"the {name} server did not start: see {log}") from None
+            time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Data: where it comes from, and what is done to it before a training."""

@@ -1,0 +1,67 @@
+"""The demonstration: a small network on scikit-learn's digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainlib import session
+from trainlib.checkpoint import Checkpoint
+
+
+def train_digits(config: dict[str, Any]) -> None:
+    """Train a classifier on prepared tables; resumes from its newest checkpoint.
+
+    Args:
+        config: ``train`` and ``validation`` (Parquet files), ``target``, ``num_epochs``, ``lr``,
+            ``batch_size`` (of each worker), ``hidden``.
+    """
+    import pandas as pd
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from trainlib.torch import enable_reproducibility, prepare_data_loader, prepare_model
+
+    enable_reproducibility(config.get("seed", 0))
+
+    def tensors(path: str) -> tuple[torch.Tensor, torch.Tensor]:
+        table = pd.read_parquet(path)
+        labels = table.pop(config["target"])
+        return torch.from_numpy(table.to_numpy("float32").copy()), torch.from_numpy(labels.to_numpy("int64").copy())
+
+    train_x, train_y = tensors(config["train"])
+    valid_x, valid_y = tensors(config["validation"])
+    classes = int(max(train_y.max(), valid_y.max())) + 1
+    network = nn.Sequential(
+        nn.Linear(train_x.shape[1], config["hidden"]), nn.ReLU(), nn.Linear(config["hidden"], classes)
+    )
+    start = 0
+    saved: dict[str, Any] = {}
+    if checkpoint := session.get_checkpoint():
+        saved = checkpoint.to_dict()
+        network.load_state_dict(saved["model"])
+        start = saved["epoch"] + 1
+    model = prepare_model(network)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config["lr"])
+    if saved:
+        optimizer.load_state_dict(saved["optimizer"])
+    loader = prepare_data_loader(
+        DataLoader(TensorDataset(train_x, train_y), batch_size=config["batch_size"], shuffle=True)
+    )
+    loss_of = nn.CrossEntropyLoss()
+    for epoch in range(start, config["num_epochs"]):
+        total = 0.0
+        for features, labels in loader:
+            optimizer.zero_grad()
+            loss = loss_of(model(features), labels)
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        with torch.no_grad():
+            accuracy = (network(valid_x).argmax(1) == valid_y).float().mean().item()
+        session.report(
+            {"loss": total / len(loader), "accuracy": accuracy},
+            checkpoint=Checkpoint.from_dict(
+                {"epoch": epoch, "model": network.state_dict(), "optimizer": optimizer.state_dict()}
+            ),
+        )
