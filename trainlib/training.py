@@ -59,6 +59,7 @@ class Training:
             run_id=run.run_id,
         )
         self._started = self._attempt_started = time.time()
+        self._warmup = 0.0
         self._resumed_at = 0
         self._newest_iteration = run.iterations_before
 
@@ -193,6 +194,7 @@ class Training:
 
     def started(self, members: list[Member]) -> None:
         self._members = members
+        self._warmup = time.time() - self._attempt_started
 
     def output(self, rank: int, text: str, is_error: bool) -> None:
         for listener in self.listeners:
@@ -266,7 +268,7 @@ class Training:
             "time_since_restore": since_restore,
             "timesteps_since_restore": 0,
             "iterations_since_restore": report.iteration - self._resumed_at,
-            "warmup_time": 0.0,
+            "warmup_time": self._warmup,
             "experiment_tag": "0",
         }
 
@@ -281,8 +283,7 @@ class Training:
         return None
 
     def _outcome(self, returned: list[Any]) -> Result:
-        if self.result:
-            self.result["done"] = True
+        self.result = {**self.result, "done": True} if self.result else {}  # callbacks keep theirs as it was
         checkpoints = self.run.checkpoints
         newest = checkpoints.newest()
         return Result(

@@ -107,8 +107,10 @@ def _kill(group: WorkerGroup | None) -> None:
 def _setup_failed(error: Exception, plan: AttemptPlan) -> TrainingFailedError:
     """A worker was lost, or the backend raised, before the training function ran."""
     cause = cause_of(error)
-    if cause is Cause.USER and isinstance(error, ray.exceptions.RayTaskError):
+    if isinstance(error, ray.exceptions.RayTaskError):
         what = f"setting up {plan.backend.framework} raised {error.cause!r}"
+    elif cause is Cause.USER:
+        what = f"a worker for {plan.backend.framework} could not be started: {str(error).strip().splitlines()[-1]}"
     else:
         what = f"a worker was lost while {plan.backend.framework} was set up: {_first_line(error)}"
     return TrainingFailedError(f"{what} (attempt {plan.number})", cause=cause, attempt=plan.number)

@@ -42,6 +42,8 @@ def cause_of(error: BaseException, *, node_lost: bool = False) -> Cause:
     if isinstance(error, ActorUnavailableError):
         return Cause.PREEMPTED if node_lost else Cause.WORKER
     if isinstance(error, RayActorError):
+        if error.actor_init_failed:  # e.g. the framework cannot be imported: it never will be
+            return Cause.USER
         return Cause.PREEMPTED if node_lost or error.preempted else Cause.WORKER
     if isinstance(error, (OutOfMemoryError, WorkerCrashedError)):
         return Cause.WORKER

@@ -34,12 +34,20 @@ class CheckpointStore:
     """The checkpoints of one MLflow run. Commits happen one after the other, behind the training."""
 
     def __init__(
-        self, client: MlflowClient, *, run_id: str, experiment_id: str, artifact_root: str, config: CheckpointConfig
+        self,
+        client: MlflowClient,
+        *,
+        run_id: str,
+        experiment_id: str,
+        artifact_root: str,
+        log_dir: Path,
+        config: CheckpointConfig,
     ) -> None:
         self._client = client
         self._run_id = run_id
         self._experiment_id = experiment_id
         self._config = config
+        self._log_dir = log_dir
         self._saved: list[SavedCheckpoint] = []
         self._commits: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
@@ -137,10 +145,21 @@ class CheckpointStore:
         self._saved.append(
             SavedCheckpoint(staged.index, iteration, model.model_id, storage.absolute(location), staged.score, metrics)
         )
+        if self.is_local:
+            self._link(staged.index).symlink_to(self._saved[-1].location)
         for old in expendable(self._saved, self._config):
-            self._saved.remove(old)
-            self._client.delete_logged_model(old.model_id)
-            storage.delete(old.location.rsplit("/", 2)[0] if self.is_local else old.location)
+            self._delete(old)
+
+    def _delete(self, saved: SavedCheckpoint) -> None:
+        self._saved.remove(saved)
+        self._client.delete_logged_model(saved.model_id)
+        self._link(saved.index).unlink(missing_ok=True)
+        # On a disk, the folder of the logged model around it goes too.
+        storage.delete(saved.location.rsplit("/", 2)[0] if self.is_local else saved.location)
+
+    def _link(self, index: int) -> Path:
+        """Where a person who looks into the training's own folder finds a checkpoint."""
+        return self._log_dir / f"checkpoint_{index:06d}"
 
     def wait(self, timeout: float) -> int:
         """Wait for commits under way; gives how many still are after ``timeout`` seconds."""

@@ -68,6 +68,7 @@ class RegisteredRun:
             run_id=self.run_id,
             experiment_id=self.experiment_id,
             artifact_root=self.artifact_root,
+            log_dir=self.log_dir,
             config=config.checkpoint_config,
         )
         steps = last_steps(client, run) if continued else {}

@@ -1,0 +1,24 @@
+"""Everything that a test session records goes to one temporary folder, and it uses no server but its own."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Here and not in the fixture: Prefect reads its settings when it is imported, which test modules do.
+HOME = Path(tempfile.mkdtemp(prefix="trainlib-tests-"))
+os.environ["TRAINLIB_HOME"] = str(HOME)
+os.environ["PREFECT_HOME"] = str(HOME / "prefect")
+os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+for _address in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
+    os.environ.pop(_address, None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home() -> Iterator[Path]:
+    """The folder, for as long as the session lasts."""
+    yield HOME
+    shutil.rmtree(HOME, ignore_errors=True)

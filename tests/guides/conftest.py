@@ -1,0 +1,42 @@
+"""How the examples of the guides are run: as scripts, but in this process, so that they share one Ray and one Prefect."""
+
+import runpy
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parent / "examples"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What an example left behind."""
+
+    printed: str
+    """Its standard output, with the lines that its workers printed."""
+    names: dict[str, Any]
+    """Its global variables."""
+
+    @property
+    def lines(self) -> list[str]:
+        return self.printed.splitlines()
+
+    @property
+    def result(self) -> Any:
+        return self.names["result"]
+
+
+@pytest.fixture
+def run_example(capsys: pytest.CaptureFixture[str]) -> Callable[[str], Ran]:
+    """Runs an example by its name."""
+
+    def run(name: str) -> Ran:
+        capsys.readouterr()
+        # As __main__, like a script: its functions are then sent to the workers by value.
+        names = runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+        return Ran(capsys.readouterr().out, names)
+
+    return run

@@ -1,0 +1,183 @@
+"""However its process ends, a training leaves a clear state behind, and can be continued."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+    import json, os, sys, time
+    from pathlib import Path
+    from trainlib import Checkpoint, RunConfig, ScalingConfig, session
+    from trainlib.torch import TorchTrainer
+
+    def train_func(config):
+        checkpoint = session.get_checkpoint()
+        start = checkpoint.to_dict()["epoch"] + 1 if checkpoint else 0
+        for epoch in range(start, config["epochs"]):
+            session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
+            if session.get_world_rank() == 0:
+                Path(config["alive"]).write_text(f"{epoch} {os.getpid()}")
+            time.sleep(config["pause"])
+
+    name, alive, pause = sys.argv[1:]
+    result = TorchTrainer(
+        train_func,
+        train_loop_config={"alive": alive, "pause": float(pause), "epochs": 12},
+        scaling_config=ScalingConfig(num_workers=2),
+        run_config=RunConfig(name=name),
+    ).fit()
+    print(json.dumps({
+        "run_id": result.run_id, "epoch": result.metrics["epoch"], "start": result.metrics["start"],
+        "iterations": result.metrics_dataframe["training_iteration"].tolist(),
+        "epochs": [int(value) for value in result.metrics_dataframe["epoch"]],
+    }))
+"""
+
+
+def epoch_reached(alive: Path) -> int:
+    return int(alive.read_text().split()[0]) if alive.exists() and alive.read_text() else -1
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_dead(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while is_alive(pid):
+        assert time.monotonic() < deadline, f"worker {pid} outlived its driver"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_ends_a_training_cleanly(driver, tmp_path, newest_run, flow_state, number):
+    name = f"signalled-{number.name}-{os.getpid()}"
+    alive = tmp_path / "alive"
+    process = driver(SCRIPT, name, str(alive), "1")
+    process.wait_for(lambda: epoch_reached(alive) >= 1)
+    worker = int(alive.read_text().split()[1])
+
+    sent = time.monotonic()
+    process.process.send_signal(number)
+    code = process.wait(timeout=20)
+    took = time.monotonic() - sent
+
+    assert code != 0
+    assert took < 10, f"it took {took:.1f} s:\n{process.output}"
+    run = newest_run(name)
+    assert run.info.status == "KILLED"
+    assert '"outcome": "cancelled"' in run.data.tags["trainlib.attempt.001"]
+    assert flow_state(run.data.tags["trainlib.flow_run_id"]) in ("CRASHED", "CANCELLED")
+    wait_until_dead(worker)
+    assert "Traceback" not in process.output.partition("KeyboardInterrupt")[0].replace(
+        "Traceback (most recent call last):\n", "", 1
+    ), process.output
+
+
+def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
+    driver, tmp_path, newest_run, curve, flow_state
+):
+    name = f"killed-{os.getpid()}"
+    alive = tmp_path / "alive"
+    first = driver(SCRIPT, name, str(alive), "0.5")
+    first.wait_for(lambda: epoch_reached(alive) >= 4)
+    worker = int(alive.read_text().split()[1])
+    first.process.kill()
+    first.process.wait()
+    wait_until_dead(worker)
+    interrupted = newest_run(name)
+    assert interrupted.info.status == "RUNNING", "nobody could end it"
+    flow_run_before = interrupted.data.tags["trainlib.flow_run_id"]
+
+    second = driver(SCRIPT, name, str(alive), "0")
+    assert second.wait() == 0, second.output
+
+    outcome = second.last_json()
+    run = newest_run(name)
+    assert outcome["run_id"] == run.info.run_id == interrupted.info.run_id
+    assert run.info.status == "FINISHED"
+    assert outcome["epoch"] == 11
+    assert outcome["start"] >= 3, "it goes on from a checkpoint of the killed process"
+    assert curve(run.info.run_id, "epoch") == [(epoch + 1, float(epoch)) for epoch in range(12)]
+    assert outcome["iterations"] == list(range(1, 13)), "the table also has what the killed process made"
+    assert outcome["epochs"] == list(range(12))
+    assert flow_state(flow_run_before) == "CRASHED", "the killed process's flow run does not look as if it ran"
+    assert list(Path(os.environ["TRAINLIB_HOME"]).rglob(".staging")) == []
+
+
+RESTORE = """
+    import json, sys
+    from trainlib.torch import TorchTrainer
+
+    result = TorchTrainer.restore(
+        sys.argv[1], train_loop_config={"alive": sys.argv[2], "pause": 0.0, "epochs": 12}
+    ).fit()
+    print(json.dumps({"run_id": result.run_id, "epoch": result.metrics["epoch"], "start": result.metrics["start"]}))
+"""
+
+
+def test_restore_continues_a_training_in_another_process(driver, tmp_path, newest_run):
+    name = f"restored-{os.getpid()}"
+    alive = tmp_path / "alive"
+    first = driver(SCRIPT, name, str(alive), "0.5")
+    first.wait_for(lambda: epoch_reached(alive) >= 3)
+    first.process.send_signal(signal.SIGINT)
+    first.wait()
+    run_id = newest_run(name).info.run_id
+
+    second = driver(RESTORE, run_id, str(alive))
+    assert second.wait() == 0, second.output
+
+    outcome = second.last_json()
+    assert outcome["run_id"] == run_id
+    assert outcome["start"] >= 3
+    assert outcome["epoch"] == 11
+    assert newest_run(name).info.status == "FINISHED"
+
+
+USER_ERROR = """
+    from trainlib import ScalingConfig, session, RunConfig, FailureConfig
+    from trainlib.torch import TorchTrainer
+    import sys, time
+
+    def train_func():
+        session.report({"epoch": 0})
+        if session.get_world_rank() == 1:
+            raise ValueError("the learning rate is a banana")
+        time.sleep(120)
+
+    TorchTrainer(
+        train_func,
+        scaling_config=ScalingConfig(num_workers=2),
+        run_config=RunConfig(name=sys.argv[1], failure_config=FailureConfig(max_failures=3)),
+    ).fit()
+"""
+
+
+def test_an_error_of_the_training_function_is_shown_once_and_not_retried(driver, newest_run, flow_state):
+    name = f"user-error-{os.getpid()}"
+    started = time.monotonic()
+    process = driver(USER_ERROR, name)
+    code = process.wait()
+
+    assert code == 1
+    assert time.monotonic() - started < 60, "the other rank would have slept for two minutes"
+    assert process.output.count('raise ValueError("the learning rate is a banana")') == 1, process.output
+    assert process.output.count("In the training function:") == 1
+    last = process.output.strip().splitlines()[-1]
+    assert last.startswith("trainlib.errors.TrainingFailedError: rank 1 (node ")
+    assert "raised ValueError: the learning rate is a banana (attempt 1)" in last
+    assert "prefect" not in process.output.lower(), process.output
+    run = newest_run(name)
+    assert run.info.status == "FAILED"
+    assert run.data.tags["trainlib.attempts"] == "1"
+    assert flow_state(run.data.tags["trainlib.flow_run_id"]) == "FAILED"

@@ -1,0 +1,43 @@
+"""Every public name says what it is, and the examples in docstrings are true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import flows
+import trainlib
+
+MODULES = sorted(
+    name
+    for package in (trainlib, flows)
+    for _, name, _ in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if name != "flows.serve"
+)
+PUBLIC = ["trainlib", "trainlib.callbacks", "trainlib.execution", "trainlib.torch"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_are_documented(name):
+    module = importlib.import_module(name)
+    for public in module.__all__:
+        documented = getattr(module, public)
+        assert inspect.getdoc(documented), f"{name}.{public} has no docstring"
+
+
+def test_importing_the_library_imports_no_framework():
+    code = "import sys, trainlib, trainlib.torch; print([m for m in ('torch', 'tensorflow', 'prefect', 'mlflow') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

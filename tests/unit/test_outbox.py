@@ -1,0 +1,40 @@
+"""Events leave a worker in order, and prints become events."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from trainlib.execution.events import Finished, Output
+from trainlib.execution.outbox import Outbox, prints_into
+
+
+def test_events_come_in_order_and_once():
+    outbox = Outbox()
+    for number in range(3):
+        outbox.put(Output(str(number), False))
+    assert [event.text for event in outbox.drain(0.0)] == ["0", "1", "2"]
+    assert outbox.drain(0.0) == []
+
+
+def test_a_waiting_poll_is_woken_by_an_event():
+    outbox = Outbox()
+    threading.Timer(0.1, outbox.put, (Finished(None, 0),)).start()
+    started = time.monotonic()
+    assert outbox.drain(10.0) == [Finished(None, 0)]
+    assert time.monotonic() - started < 5.0
+
+
+def test_prints_become_lines():
+    outbox = Outbox()
+    before = sys.stdout, sys.stderr
+    with prints_into(outbox):
+        print("one\ntwo")
+        print("bar 10%\rbar 20%")
+        print("no newline", end="")
+        print("problem", file=sys.stderr)
+    assert (sys.stdout, sys.stderr) == before
+    events = outbox.drain(0.0)
+    assert [event.text for event in events if not event.is_error] == ["one", "two", "bar 20%", "no newline"]
+    assert [event.text for event in events if event.is_error] == ["problem"]
