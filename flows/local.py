@@ -15,6 +15,7 @@ from prefect.exceptions import TerminationSignal
 from flows import embedded
 from trainlib.config import ScalingConfig
 from trainlib.errors import TrainlibError
+from trainlib.execution import cluster
 from trainlib.execution.backend import BackendConfig
 from trainlib.execution.prepare import prepare
 from trainlib.registry import client as mlflow_client
@@ -29,11 +30,12 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -
     """Call a flow that trains on such a gang.
 
     Raises:
-        ConnectionFailedError: Prefect or MLflow does not answer; nothing has been started then.
+        ConnectionFailedError: Ray, Prefect or MLflow does not answer; nothing has been started then.
     """
     failure: BaseException
     with _terminates(), _quiet_prefect():
         try:
+            cluster.require_answer()
             embedded.start()
             # Each takes seconds, most of them in another process: so they start side by side.
             threading.Thread(target=prepare, args=(scaling, backend), name="prepare-ray", daemon=True).start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import threading
 from concurrent.futures import Future
 
@@ -15,6 +16,7 @@ from trainlib.errors import ConnectionFailedError
 # them would wait for a CPU for ever, and they for it.
 SPARE_CPUS = 2
 
+_ANSWER_S = 5.0
 _lock = threading.Lock()
 _started_here = False
 
@@ -24,12 +26,32 @@ def connect() -> None:
     with _lock:
         if ray.is_initialized():
             return
+        require_answer()
         # In a thread, because in the main one ray.init() would replace the SIGTERM handler, and a cancelled
         # flow run would be recorded as a crash. The thread has to stay: Ray's processes are started so that
         # they end with the thread that started them.
         connected: Future[None] = Future()
         threading.Thread(target=_connect_and_stay, args=(connected,), name="ray-connection", daemon=True).start()
         connected.result()
+
+
+def require_answer() -> None:
+    """Raise an error if ``RAY_ADDRESS`` names a place where nobody listens. Ray itself would try for minutes."""
+    address = os.environ.get("RAY_ADDRESS", "")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if ray.is_initialized() or not (host and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()
+    except OSError as error:
+        raise _no_answer(address, error) from error
+
+
+def _no_answer(address: str, error: Exception) -> ConnectionFailedError:
+    return ConnectionFailedError(
+        f"no Ray cluster answers at RAY_ADDRESS={address} ({str(error).splitlines()[0]}). Start it, correct the address, "
+        "or unset RAY_ADDRESS to train on this machine."
+    )
 
 
 def is_local() -> bool:
@@ -66,8 +88,5 @@ def _init() -> None:
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         if not address:
             raise
-        raise ConnectionFailedError(
-            f"no Ray cluster answers at RAY_ADDRESS={address} ({str(error).splitlines()[0]}). Start it, correct the "
-            "address, or unset RAY_ADDRESS to train on this machine."
-        ) from error
+        raise _no_answer(address, error) from error
     _started_here = not address

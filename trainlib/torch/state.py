@@ -15,7 +15,6 @@ import torch.utils.data
 class TorchState:
     """What a training function can change for everybody in its process."""
 
-    generator: torch.Tensor
     dtype: torch.dtype
     device: torch.device
     threads: int
@@ -29,7 +28,6 @@ class TorchState:
 def snapshot() -> TorchState:
     """How torch is now."""
     return TorchState(
-        generator=torch.random.get_rng_state(),
         dtype=torch.get_default_dtype(),
         device=torch.get_default_device(),
         threads=torch.get_num_threads(),
@@ -54,7 +52,7 @@ def restore(state: TorchState) -> str | None:
         return "the process group is still there"
     if torch.cuda.is_initialized():
         return "CUDA holds memory that only the end of the process frees"
-    torch.random.set_rng_state(state.generator)
+    torch.seed()  # another one, as a new process would have
     torch.set_default_dtype(state.dtype)
     torch.set_default_device(None if state.device.type == "cpu" else state.device)
     torch.set_num_threads(state.threads)

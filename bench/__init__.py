@@ -1,0 +1,1 @@
+"""Side-by-side measurements of trainlib and what it is compared with: ``python -m bench``."""

@@ -1,0 +1,86 @@
+"""What is measured: which two scripts, which of their numbers, and the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Side:
+    """A script that runs in a fresh process, and what it is called in the table."""
+
+    name: str
+    script: str
+    environment: dict[str, str] = field(default_factory=dict)
+    launcher: tuple[str, ...] = ()
+    """Arguments of Python that start the script; without any, it is started as a module."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A number that two sides give, and what the ratio of trainlib's to the other's should be."""
+
+    name: str
+    what: str
+    key: str
+    unit: str
+    trainlib: Side
+    other: Side
+    target: float
+    more_is_better: bool = False
+
+    def holds(self, ratio: float) -> bool:
+        """Whether a ratio meets the target."""
+        return ratio >= self.target if self.more_is_better else ratio <= self.target
+
+
+_V1 = {"RAY_TRAIN_V2_ENABLED": "0"}
+_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+_TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
+
+
+def _trainlib(script: str, environment: dict[str, str] | None = None) -> Side:
+    return Side("trainlib", f"{script}_trainlib", environment or {})
+
+
+def _ray(script: str) -> Side:
+    return Side("Ray Train V1", f"{script}_ray", _V1)
+
+
+START = _trainlib("start"), _ray("start")
+
+MEASUREMENTS = (
+    Measurement(
+        "throughput",
+        "2-worker DDP, samples a second",
+        "samples_per_s",
+        "/s",
+        _trainlib("throughput", _ONE_THREAD),
+        Side("torchrun", "throughput_torchrun", _ONE_THREAD, _TORCHRUN),
+        target=0.98,
+        more_is_better=True,
+    ),
+    Measurement("first-start", "fit() to the first line, fresh process", "first_s", "s", *START, target=1.0),
+    Measurement("second-start", "the same, second fit()", "second_s", "s", *START, target=0.3),
+    Measurement(
+        "report", "one report() until recorded", "report_s", "s", _trainlib("report"), _ray("report"), target=0.2
+    ),
+    Measurement(
+        "recovery",
+        "SIGKILL of a worker to the resumed first line",
+        "recovery_s",
+        "s",
+        _trainlib("recovery"),
+        _ray("recovery"),
+        target=0.5,
+    ),
+    Measurement(
+        "checkpoint",
+        "report() blocks for a 1 GiB directory",
+        "block_s",
+        "s",
+        _trainlib("checkpoint"),
+        Side("one copy", "checkpoint_copy"),
+        target=1.0,
+    ),
+)

@@ -1,0 +1,1 @@
+"""One script for each measured side. ``python -m bench`` runs each in a process of its own."""
