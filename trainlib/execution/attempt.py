@@ -70,6 +70,7 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
         CapacityError: there is no room for the gang.
     """
     cluster.connect()
+    cluster.wait_for_lost_nodes(observer.say)
     with gang.reserve(plan.scaling, observer.say) as (placement, nodes):
         backend = plan.backend.backend_cls()
         group: WorkerGroup | None = None
@@ -112,7 +113,7 @@ def _setup_failed(error: Exception, plan: AttemptPlan) -> TrainingFailedError:
     elif cause is Cause.USER:
         what = f"a worker for {plan.backend.framework} could not be started: {str(error).strip().splitlines()[-1]}"
     else:
-        what = f"a worker was lost while {plan.backend.framework} was set up: {_first_line(error)}"
+        what = f"a worker was lost while {plan.backend.framework} was set up: {_why(error)}"
     return TrainingFailedError(f"{what} (attempt {plan.number})", cause=cause, attempt=plan.number)
 
 
@@ -239,20 +240,19 @@ class _Conversation:
                 except (ray.exceptions.RayError, TimeoutError) as silence:
                     self._lost[rank] = silence
         if self._lost:
-            rank = min(self._lost)
-            loss = self._lost[rank]
-            return self._error(rank, self._cause_of_loss(rank, loss), f"died: {_first_line(loss)}")
+            causes = {rank: self._cause_of_loss(rank, loss) for rank, loss in self._lost.items()}
+            # A lost node explains all the rest.
+            rank = min(causes, key=lambda rank: (causes[rank] is not Cause.PREEMPTED, rank))
+            preempted = causes[rank] is Cause.PREEMPTED
+            what = "lost its node, which was drained or is gone" if preempted else f"died: {_why(self._lost[rank])}"
+            return self._error(rank, causes[rank], what)
         rank, failed = min(self._failed.items(), key=lambda item: item[1].timestamp)
         failure = self._error(rank, Cause.USER, f"raised {failed.summary}")
         failure.__cause__ = _revive(failed)
         return failure
 
     def _cause_of_loss(self, rank: int, error: Exception) -> Cause:
-        if isinstance(error, TimeoutError):
-            return Cause.WORKER
-        node_id = self._members[rank].facts.node_id
-        alive = any(node["NodeID"] == node_id and node["Alive"] for node in ray.nodes())
-        return cause_of(error, node_lost=not alive)
+        return cause_of(error, node_lost=cluster.node_is_lost(self._members[rank].facts.node_id))
 
     def _error(self, rank: int, cause: Cause, what: str) -> TrainingFailedError:
         facts = self._members[rank].facts
@@ -275,7 +275,7 @@ def _revive(failed: Failed) -> BaseException:
     return error  # type: ignore[no-any-return]
 
 
-def _first_line(error: BaseException) -> str:
+def _why(error: BaseException) -> str:
     """Ray's errors run over many lines; what a person needs is whether memory or a signal was it."""
     text = str(error)
     if "memory" in text.lower() and "OutOfMemory" in type(error).__name__ + text:
@@ -283,7 +283,5 @@ def _first_line(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return f"it does not answer ({text})"
     if isinstance(error, ray.exceptions.RayActorError):
-        if error.preempted:
-            return "its node is being drained"
         return "its process ended: killed from outside, out of memory, or crashed in native code"
     return text.splitlines()[0] if text else repr(error)

@@ -39,7 +39,7 @@ def cause_of(error: BaseException, *, node_lost: bool = False) -> Cause:
         return Cause.CAPACITY
     if isinstance(error, NodeDiedError):
         return Cause.PREEMPTED
-    if isinstance(error, ActorUnavailableError):
+    if isinstance(error, (ActorUnavailableError, TimeoutError)):  # nobody answers, and Ray does not know why
         return Cause.PREEMPTED if node_lost else Cause.WORKER
     if isinstance(error, RayActorError):
         if error.actor_init_failed:  # e.g. the framework cannot be imported: it never will be

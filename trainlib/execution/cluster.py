@@ -6,7 +6,10 @@ import logging
 import os
 import socket
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 import ray
 
@@ -17,6 +20,8 @@ from trainlib.errors import ConnectionFailedError
 SPARE_CPUS = 2
 
 _ANSWER_S = 5.0
+_RAYLET_S = 2.0
+_NOTICE_S = 40.0
 _lock = threading.Lock()
 _started_here = False
 
@@ -57,6 +62,34 @@ def _no_answer(address: str, error: Exception) -> ConnectionFailedError:
 def is_local() -> bool:
     """Whether this process started the Ray that it is connected to: its size then never changes."""
     return _started_here and ray.is_initialized()
+
+
+def node_is_lost(node_id: str) -> bool:
+    """Whether a node is gone. Ray itself needs a quarter of a minute to notice; its raylet's port tells at once."""
+    return all(node["NodeID"] != node_id or _is_lost(node) for node in ray.nodes())
+
+
+def wait_for_lost_nodes(say: Callable[[str], None]) -> None:
+    """Wait until Ray has noticed all nodes that are gone: until then it would place workers there."""
+    deadline = time.monotonic() + _NOTICE_S
+    told = False
+    while lost := [node for node in ray.nodes() if node["Alive"] and _is_lost(node)]:
+        if time.monotonic() > deadline:
+            return
+        if not told:
+            say(f"waiting for Ray to give up node(s) {', '.join(node['NodeManagerAddress'] for node in lost)}")
+            told = True
+        time.sleep(0.2)
+
+
+def _is_lost(node: dict[str, Any]) -> bool:
+    if not node["Alive"]:
+        return True
+    try:
+        socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), timeout=_RAYLET_S).close()
+    except OSError:
+        return True
+    return False
 
 
 def _connect_and_stay(connected: Future[None]) -> None:

@@ -46,6 +46,7 @@ def connect(uri: str) -> MlflowClient:
     if urlparse(uri).scheme in ("http", "https"):
         _require_answer(uri)
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # the result has the link
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
     from mlflow import MlflowClient, set_tracking_uri
