@@ -1,0 +1,32 @@
+"""What the README shows is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_example_runs(capfd):
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names = {"__name__": "__main__"}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["result"].metrics["loss"] == 1 / 3
+    shown = capfd.readouterr().out.strip().splitlines()[-1]
+    assert shown.startswith(f"{1 / 3} Checkpoint(local_path=")
+    assert shown.endswith(names["result"].run_url)
+
+
+def test_links_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("bench/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_make_target_is_there():
+    makefile = (ROOT / "Makefile").read_text()
+    for page in ROOT.glob("*.md"):
+        for target in re.findall(r"make ([a-z]+)", page.read_text()):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"
