@@ -15,6 +15,7 @@ export PREFECT_HOME ?= $(TRAINLIB_HOME)/prefect
 .PHONY: demo test lint format bench ui lock clean help
 
 demo: $(READY) ## Set up, then preprocess, train, select and register a digits model on 2 workers
+	@mkdir -p $(PREFECT_HOME)
 	@$(BIN)/trainlib demo
 
 test: $(READY) lint ## Set up, then lint and run the whole test suite
@@ -33,6 +34,7 @@ bench: $(READY) ## Measure against torchrun and Ray Train, side by side
 	@$(BIN)/python -m bench
 
 ui: $(READY) ## Serve the Prefect and MLflow UIs on what the demo recorded
+	@mkdir -p $(PREFECT_HOME)
 	@$(BIN)/trainlib up
 
 lock: $(READY) ## Write the versions that are installed now into requirements.lock

@@ -34,7 +34,7 @@ class Measurement:
         return ratio >= self.target if self.more_is_better else ratio <= self.target
 
 
-# "local": even where a cluster runs on this machine, a Ray of its own is started, as trainlib does.
+# "local": a Ray of its own, even where a cluster runs on this machine.
 _V1 = {"RAY_TRAIN_V2_ENABLED": "0", "RAY_ADDRESS": "local"}
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 _TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")

@@ -15,9 +15,8 @@ from prefect.exceptions import TerminationSignal
 from flows import embedded
 from trainlib.config import ScalingConfig
 from trainlib.errors import TrainlibError
-from trainlib.execution import cluster
+from trainlib.execution import cluster, prepare
 from trainlib.execution.backend import BackendConfig
-from trainlib.execution.prepare import prepare
 from trainlib.registry import client as mlflow_client
 
 # What Prefect logs for people who watch a flow. Here the terminal shows the training itself, and errors are raised.
@@ -38,7 +37,7 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -
             cluster.require_answer()
             embedded.start()
             # Each takes seconds, most of them in another process: so they start side by side.
-            threading.Thread(target=prepare, args=(scaling, backend), name="prepare-ray", daemon=True).start()
+            prepare.start(scaling, backend)
             mlflow_client.connect(mlflow_client.tracking_uri())
             embedded.wait()
             return flow()

@@ -118,6 +118,7 @@ class Training:
             backend=self.trainer.backend_config,
             function=self.trainer.bound_function(),
             assignment=self._assignment(),
+            spares=self.trainer.run_config.failure_config.max_failures != 0,
         )
         resumed_from = f"checkpoint_{newest.index:06d}" if newest else None
         try:

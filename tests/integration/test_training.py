@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -90,6 +91,7 @@ def who_am_i(config: dict) -> dict:
         "context": (context.get_world_rank(), context.get_trial_name(), context.get_attempt(), context.get_run_id()),
         "environment": {key: os.environ.get(key) for key in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")},
         "threads": os.environ["OMP_NUM_THREADS"],
+        "pid": os.getpid(),
     }
 
 
@@ -322,6 +324,13 @@ def test_a_worker_that_cannot_be_reset_is_replaced(users_module):
     trainer = TorchTrainer(leaves_traces, train_loop_config={"thread": True}, scaling_config=TWO)
     first, second = trainer.fit().returned, trainer.fit().returned
     assert {told["pid"] for told in first}.isdisjoint({told["pid"] for told in second})
+
+
+def test_a_worker_that_died_while_it_was_idle_is_no_failure():
+    pids = {told["pid"] for told in TorchTrainer(who_am_i, scaling_config=TWO).fit().returned}
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    assert TorchTrainer(who_am_i, scaling_config=TWO).fit().attempts == 1
 
 
 def test_idle_workers_reserve_nothing_and_are_let_go(monkeypatch):

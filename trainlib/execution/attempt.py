@@ -13,7 +13,7 @@ import ray
 
 from trainlib.config import ScalingConfig
 from trainlib.errors import OutOfStepError, TrainingFailedError
-from trainlib.execution import cluster, gang
+from trainlib.execution import cluster, gang, prepare
 from trainlib.execution.backend import BackendConfig
 from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.events import Event, Failed, Finished, Output, Report
@@ -39,6 +39,8 @@ class AttemptPlan:
     backend: BackendConfig
     function: Callable[[], Any]
     assignment: Assignment
+    spares: bool
+    """Whether to have workers ready for a retry, made behind the training."""
 
 
 class Observer(Protocol):
@@ -69,6 +71,7 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
         TrainingFailedError: it failed; says why, and which rank on which node.
         CapacityError: there is no room for the gang.
     """
+    prepare.wait()
     cluster.connect()
     cluster.wait_for_lost_nodes(observer.say)
     with gang.reserve(plan.scaling, observer.say) as (placement, nodes):
@@ -79,6 +82,8 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
             backend.on_start(group, plan.backend)
             observer.started(group.members)
             backend.on_training_start(group, plan.backend)
+            if plan.spares:
+                group.warm_spares()
             conversation = _Conversation(group, plan, observer)
             values = conversation.run()
             observer.settle()

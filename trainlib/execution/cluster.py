@@ -42,7 +42,7 @@ def connect() -> None:
 
 def require_answer() -> None:
     """Raise an error if ``RAY_ADDRESS`` names a place where nobody listens. Ray itself would try for minutes."""
-    address = os.environ.get("RAY_ADDRESS", "")
+    address = _address()
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if ray.is_initialized() or not (host and port.isdigit()):
         return
@@ -50,6 +50,11 @@ def require_answer() -> None:
         socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()
     except OSError as error:
         raise _no_answer(address, error) from error
+
+
+def _address() -> str:
+    address = os.environ.get("RAY_ADDRESS", "")
+    return "" if address == "local" else address
 
 
 def _no_answer(address: str, error: Exception) -> ConnectionFailedError:
@@ -104,7 +109,7 @@ def _connect_and_stay(connected: Future[None]) -> None:
 
 def _init() -> None:
     global _started_here
-    address = os.environ.get("RAY_ADDRESS")
+    address = _address()
     logging.getLogger("ray").setLevel(logging.ERROR)  # its start-up notices are nothing a user can act on
     # Nor are the raylet's pages about a lost worker, which log_to_driver does not turn off: the attempt tells.
     ray._private.worker._worker_logs_enabled = False
@@ -113,10 +118,13 @@ def _init() -> None:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
             ray.init(
+                address="local",  # not one that somebody else has started on this machine
                 num_cpus=(os.cpu_count() or 1) + SPARE_CPUS,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
+                # Ray makes workers yield to everything else by default. Here they are what the machine is for.
+                _system_config={"worker_niceness": 0},
             )
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         if not address:

@@ -12,7 +12,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from trainlib.config import ScalingConfig
 from trainlib.execution.backend import BackendConfig
-from trainlib.execution.pool import Kind, create, pool
+from trainlib.execution.pool import Kind, pool
 from trainlib.execution.ranks import Place, rank_by_node
 from trainlib.execution.waiting import gather
 from trainlib.execution.worker import WorkerFacts, pickled
@@ -59,13 +59,13 @@ class WorkerGroup:
             for index, kind in enumerate(kinds):
                 if gpus:
                     bundle = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
-                    actors.append(create(kind, num_gpus=gpus, scheduling_strategy=bundle))
+                    actors.append(pool.start(kind, num_gpus=gpus, scheduling_strategy=bundle))
                 else:
                     actors.append(pool.take(kind))
-            facts = gather([actor.facts.remote() for actor in actors], timeout=START_TIMEOUT_S)
+            facts = [_facts(actors, kinds, index, pooled=not gpus) for index in range(len(actors))]
         except BaseException:
-            for actor in actors:
-                ray.kill(actor)
+            for actor, kind in zip(actors, kinds, strict=False):
+                pool.end(kind, [actor])
             raise
         members = [
             Member(actors[index], kinds[index], place, facts[index])
@@ -98,16 +98,37 @@ class WorkerGroup:
         if not self._reusable:
             self.kill()
             return
-        by_kind: dict[Kind, list[Any]] = {}
-        for member in self.members:
-            by_kind.setdefault(member.kind, []).append(member.actor)
-        for kind, actors in by_kind.items():
+        for kind, actors in self._by_kind().items():
             pool.give_back(kind, actors)
 
     def kill(self) -> None:
         """End the workers, whatever they are doing."""
+        for kind, actors in self._by_kind().items():
+            pool.end(kind, actors)
+
+    def warm_spares(self) -> None:
+        """Have as many workers again, ready to take over, without slowing this gang down."""
+        if self._reusable:
+            for kind, actors in self._by_kind().items():
+                pool.warm(kind, len(actors), behind=True)
+
+    def _by_kind(self) -> dict[Kind, list[Any]]:
+        by_kind: dict[Kind, list[Any]] = {}
         for member in self.members:
-            ray.kill(member.actor)
+            by_kind.setdefault(member.kind, []).append(member.actor)
+        return by_kind
+
+
+def _facts(actors: list[Any], kinds: list[Kind], index: int, pooled: bool) -> WorkerFacts:
+    """Where a worker is, once it is up. One that died while it was idle is no failure: it is replaced."""
+    try:
+        return gather([actors[index].facts.remote()], timeout=START_TIMEOUT_S)[0]
+    except ray.exceptions.RayActorError as error:
+        if not pooled or error.actor_init_failed:
+            raise
+    pool.end(kinds[index], [actors[index]])
+    actors[index] = pool.start(kinds[index])
+    return gather([actors[index].facts.remote()], timeout=START_TIMEOUT_S)[0]
 
 
 def kind_of(scaling: ScalingConfig, backend: BackendConfig, node_id: str) -> Kind:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import ray
 
 from trainlib.config import ScalingConfig
@@ -12,9 +14,26 @@ from trainlib.execution.gang import never_fits
 from trainlib.execution.group import kind_of
 from trainlib.execution.pool import pool
 
+_preparing: threading.Thread | None = None
 
-def prepare(scaling: ScalingConfig, backend: BackendConfig) -> None:
-    """Connect to Ray and warm the workers of a gang. Only saves time: an attempt does what is missing itself."""
+
+def start(scaling: ScalingConfig, backend: BackendConfig) -> None:
+    """Connect to Ray and warm the workers of a gang, behind whatever comes next.
+
+    It only saves time: an attempt does what is missing itself.
+    """
+    global _preparing
+    _preparing = threading.Thread(target=_prepare, args=(scaling, backend), name="prepare-ray", daemon=True)
+    _preparing.start()
+
+
+def wait() -> None:
+    """Return when what was started is done, so that nothing is done twice."""
+    if _preparing is not None:
+        _preparing.join()
+
+
+def _prepare(scaling: ScalingConfig, backend: BackendConfig) -> None:
     try:
         cluster.connect()
     except ConnectionFailedError:

@@ -43,6 +43,8 @@ class ProcessState:
 def snapshot(state_module: str | None) -> ProcessState:
     """How this process is now."""
     framework = importlib.import_module(state_module).snapshot() if state_module else None
+    gc.collect()
+    gc.freeze()  # what is there now stays, so collecting what a training function leaves need not look at it
     root = logging.getLogger()
     return ProcessState(
         environment=dict(os.environ),

@@ -46,10 +46,12 @@ class WorkerFacts:
 class Worker:
     """Runs training functions, one at a time. It knows nothing of retries or of MLflow."""
 
-    def __init__(self, threads: int, state_module: str | None, environment: dict[str, str]) -> None:
+    def __init__(self, threads: int, state_module: str | None, behind: bool) -> None:
         # Before the framework is imported: thread pools are sized when it is.
-        os.environ.update({"OMP_NUM_THREADS": str(threads), **environment})
-        if state_module:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        if state_module and behind:
+            _import_behind(state_module)
+        elif state_module:
             importlib.import_module(state_module)
         self._state_module = state_module
         self._outbox = Outbox()
@@ -122,6 +124,21 @@ class Worker:
         self._session = self._thread = None
         self._outbox = Outbox()
         return reset.restore(self._state, self._state_module)
+
+
+def _import_behind(module: str) -> None:
+    """Import only with processor time that nobody else wants: others are training."""
+
+    def load() -> None:
+        # Linux schedules threads, not processes, so this binds no other thread of this process.
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        importlib.import_module(module)
+
+    if hasattr(os, "SCHED_IDLE"):
+        thread = threading.Thread(target=load)
+        thread.start()
+        thread.join()
+    importlib.import_module(module)  # raises here what it raised there
 
 
 def _prepare_staging(folder: Path, shares_disk: bool) -> None:

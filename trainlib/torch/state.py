@@ -53,13 +53,21 @@ def restore(state: TorchState) -> str | None:
     if torch.cuda.is_initialized():
         return "CUDA holds memory that only the end of the process frees"
     torch.seed()  # another one, as a new process would have
-    torch.set_default_dtype(state.dtype)
-    torch.set_default_device(None if state.device.type == "cpu" else state.device)
-    torch.set_num_threads(state.threads)
-    torch.set_grad_enabled(state.grad)
-    torch.use_deterministic_algorithms(state.deterministic[0], warn_only=state.deterministic[1])
-    torch.set_float32_matmul_precision(state.matmul)
+    now = snapshot()
+    if now.dtype != state.dtype:
+        torch.set_default_dtype(state.dtype)
+    if now.device != state.device:
+        torch.set_default_device(None if state.device.type == "cpu" else state.device)
+    if now.threads != state.threads:
+        torch.set_num_threads(state.threads)
+    if now.grad != state.grad:
+        torch.set_grad_enabled(state.grad)
+    if now.deterministic != state.deterministic:  # imports half of torch, so not without need
+        torch.use_deterministic_algorithms(state.deterministic[0], warn_only=state.deterministic[1])
+    if now.matmul != state.matmul:
+        torch.set_float32_matmul_precision(state.matmul)
+    if now.anomaly != state.anomaly:
+        torch.autograd.set_detect_anomaly(state.anomaly)
     cudnn: Any = torch.backends.cudnn
     cudnn.enabled, cudnn.benchmark, cudnn.deterministic = state.cudnn
-    torch.autograd.set_detect_anomaly(state.anomaly)
     return None
