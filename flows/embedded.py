@@ -14,7 +14,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from functools import cache
 from urllib.parse import urlparse
 
 import prefect.context
@@ -88,16 +87,11 @@ def wait() -> None:
         time.sleep(0.05)
 
 
-@cache
-def is_embedded(url: str) -> bool:
-    """Whether that address is the server of this process."""
-    return _server is not None and url == PREFECT_API_URL.value()
-
-
 def flow_run_url(flow_run_id: str) -> str:
     """The page of a flow run in the Prefect UI."""
-    api = PREFECT_API_URL.value() or ""
-    ui = LOCAL_UI if is_embedded(api) else (PREFECT_UI_URL.value() or api.removesuffix("/api"))
+    api = PREFECT_API_URL.value()
+    served = api is not None and _server is None
+    ui = (PREFECT_UI_URL.value() or str(api).removesuffix("/api")) if served else LOCAL_UI
     return f"{ui}/runs/flow-run/{flow_run_id}"
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+import ray
+
 from flows import local
 from flows.spec import TrainSpec
 from flows.train import train
@@ -11,4 +15,7 @@ from trainlib.trainer import DataParallelTrainer
 
 def fit(trainer: DataParallelTrainer) -> Result:
     """Train, and wait for it."""
+    trainer.dumps()  # what cannot be sent to workers is told before anything starts
+    if trainer.run_config.verbose and not ray.is_initialized():
+        print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
     return local.run(lambda: train(TrainSpec.of(trainer)), trainer.scaling_config, trainer.backend_config)

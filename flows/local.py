@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -
         ConnectionFailedError: Ray, Prefect or MLflow does not answer; nothing has been started then.
     """
     failure: BaseException
-    with _terminates(), _quiet_prefect():
+    with _terminates(), _shows_trainings():
         try:
             cluster.require_answer()
             embedded.start()
@@ -43,6 +44,8 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -
             return flow()
         except TerminationSignal:
             failure = SystemExit(128 + signal.SIGTERM)
+        except KeyboardInterrupt:
+            failure = KeyboardInterrupt()
         except TrainlibError as error:
             failure = error
     # Raised here, so that the frames of Prefect's engine are not part of it.
@@ -66,9 +69,14 @@ def _terminates() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+# Whether the terminal shows trainings themselves. Otherwise Prefect's log does: not both.
+shows_trainings: ContextVar[bool] = ContextVar("shows_trainings", default=False)
+
+
 @contextmanager
-def _quiet_prefect() -> Iterator[None]:
-    """Keep Prefect's remarks out of the terminal; its server still gets them."""
+def _shows_trainings() -> Iterator[None]:
+    """Keep Prefect's remarks out of the terminal, for the trainings' own; its server still gets them."""
+    token = shows_trainings.set(True)
     loggers = [logging.getLogger(name) for name in _PREFECT_LOGGERS]
     before = [logger.propagate for logger in loggers]
     for logger in loggers:
@@ -76,5 +84,6 @@ def _quiet_prefect() -> Iterator[None]:
     try:
         yield
     finally:
+        shows_trainings.reset(token)
         for logger, propagate in zip(loggers, before, strict=True):
             logger.propagate = propagate

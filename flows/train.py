@@ -6,10 +6,12 @@ from uuid import UUID
 
 from prefect import flow
 from prefect.client.orchestration import get_client
+from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 from prefect.states import Crashed
 
 from flows.embedded import flow_run_url
+from flows.local import shows_trainings
 from flows.spec import TrainSpec
 from tasks.train import train as train_task
 from trainlib.execution.causes import retry_limit
@@ -46,7 +48,7 @@ def train_here(trainer: DataParallelTrainer) -> Result:
         trainer,
         flow_run_id=flow_run_id,
         tags={"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"},
-        listeners=[Terminal(run_name(trainer), trainer.run_config.verbose)],
+        listeners=[Terminal(run_name(trainer), trainer.run_config.verbose)] if shows_trainings.get() else [],
     )
     try:
         _mark_interrupted(training, flow_run_id)
@@ -74,5 +76,5 @@ def _mark_interrupted(training: Training, flow_run_id: str) -> None:
             if state is not None and not state.is_final():
                 message = f"Its process was lost; flow run {flow_run_id} goes on."
                 client.set_flow_run_state(UUID(before), Crashed(message=message), force=True)
-        except Exception as error:
-            training.say(f"could not mark the interrupted flow run {before} as crashed: {error}")
+        except ObjectNotFound:
+            training.say(f"the interrupted flow run {before} is on another Prefect server: its state stays as it is")

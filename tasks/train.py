@@ -52,6 +52,9 @@ class PrefectListener:
     def say(self, text: str) -> None:
         self._logger.info(text)
 
+    def status(self, text: str) -> None:
+        self._logger.info(text)
+
     def output(self, rank: int, text: str, is_error: bool) -> None:
         self._logger.info("[rank %d] %s", rank, text)
 

@@ -23,6 +23,9 @@ class Listener(Protocol):
     def say(self, text: str) -> None:
         """A remark, e.g. that room is being waited for."""
 
+    def status(self, text: str) -> None:
+        """What is being done now."""
+
     def output(self, rank: int, text: str, is_error: bool) -> None:
         """A line that a rank printed."""
 
@@ -48,6 +51,15 @@ class Terminal:
         if self._verbose:
             self._console.print(Text(text, style="yellow"), soft_wrap=True)
 
+    def status(self, text: str) -> None:
+        if not self._verbose:
+            return
+        line = Text.assemble((self._name, "bold"), f"  {text}")
+        if self._console.is_terminal:
+            self._go_live().update(line, refresh=True)
+        else:
+            self._console.print(line, soft_wrap=True)
+
     def output(self, rank: int, text: str, is_error: bool) -> None:
         if not self._verbose:
             return
@@ -61,18 +73,15 @@ class Terminal:
             return
         self._latest = iteration, total, metrics
         if self._verbose > 1:
-            self._console.print(self._line())
+            self._console.print(self._line(), soft_wrap=True)
             return
         now = time.monotonic()
         if self._console.is_terminal:
-            if self._live is None:
-                self._live = Live(console=self._console, auto_refresh=False, transient=True)
-                self._live.start()
             if now - self._shown >= _REFRESH_S:
-                self._live.update(self._line(), refresh=True)
+                self._go_live().update(self._line(), refresh=True)
                 self._shown = now
         elif now - self._shown >= _LINE_EVERY_S:
-            self._console.print(self._line())
+            self._console.print(self._line(), soft_wrap=True)
             self._shown = now
 
     def close(self) -> None:
@@ -80,8 +89,15 @@ class Terminal:
             self._live.stop()
             self._live = None
         if self._latest is not None and self._verbose == 1:
-            self._console.print(self._line())
+            self._console.print(self._line(), soft_wrap=True)
             self._latest = None
+
+    def _go_live(self) -> Live:
+        if self._live is None:
+            # Refreshed by hand: a thread that does it would take time from the training.
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        return self._live
 
     def _line(self) -> Text:
         assert self._latest is not None

@@ -134,13 +134,12 @@ class DataParallelTrainer(BaseTrainer):
         """
         import cloudpickle
 
-        from trainlib.registry.run import load_artifact
-        from trainlib.training import TRAINER_FILE
+        from trainlib.registry.run import load_trainer
 
         name = run.run_id if isinstance(run, Result) else run
         if not name:
             raise RunNotFoundError("that Result has no run_id: it did not come from fit()")
-        run_id, data = load_artifact(name, TRAINER_FILE)
+        run_id, data = load_trainer(name)
         settings = cloudpickle.loads(data)
         known = set(inspect.signature(cls.__init__).parameters)
         if unknown := changes.keys() - known:
@@ -150,10 +149,23 @@ class DataParallelTrainer(BaseTrainer):
         return trainer
 
     def dumps(self) -> bytes:
-        """What :meth:`restore` needs in another process."""
+        """What :meth:`restore` needs in another process. Callbacks belong to this one and are left out.
+
+        Raises:
+            TypeError: the training function or its config cannot be sent to another process.
+        """
         import cloudpickle
 
-        return cloudpickle.dumps(self._settings())  # type: ignore[no-any-return]
+        settings = self._settings()
+        settings["run_config"] = self.run_config.model_copy(update={"callbacks": None})
+        try:
+            return cloudpickle.dumps(settings)  # type: ignore[no-any-return]
+        except Exception as error:  # pickling runs the code of whatever is pickled
+            name = getattr(self.train_loop_per_worker, "__name__", repr(self.train_loop_per_worker))
+            raise TypeError(
+                f"the training function {name} or its config cannot be sent to the workers: {error}. Create such objects "
+                "inside the function, or pass what they are made of."
+            ) from error
 
     def _settings(self) -> dict[str, Any]:
         """The arguments that make this trainer again."""

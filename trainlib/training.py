@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +20,9 @@ from trainlib.execution.events import Report
 from trainlib.execution.group import Member
 from trainlib.execution.waiting import gather
 from trainlib.execution.worker_session import Assignment
+from trainlib.history import History
 from trainlib.registry.checkpoints import as_checkpoint
+from trainlib.registry.retention import SavedCheckpoint
 from trainlib.registry.run import AttemptRecord, RegisteredRun, open_run
 from trainlib.result import Result
 from trainlib.session import TrainContext
@@ -31,7 +32,6 @@ from trainlib.terminal import Listener
 if TYPE_CHECKING:
     from trainlib.trainer import DataParallelTrainer
 
-TRAINER_FILE = "trainer.pkl"
 _SAVING_NOTICE_S = 5.0
 _EPOCH_PARAMS = ("num_epochs", "epochs", "max_epochs", "num_iterations")
 
@@ -46,9 +46,8 @@ class Training:
         self.trainer = trainer
         self.run = run
         self.listeners = listeners
-        self.result: dict[str, Any] = {}
         self._callbacks: list[Callback] = list(trainer.run_config.callbacks or ())
-        self._history: dict[int, dict[str, Any]] = {}
+        self._failures: Counter[Cause] = Counter()
         self._members: list[Member] = []
         self._config = dict(trainer.train_loop_config or {})
         self._trial = Trial(
@@ -58,10 +57,12 @@ class Training:
             local_path=str(run.log_dir),
             run_id=run.run_id,
         )
-        self._started = self._attempt_started = time.time()
-        self._warmup = 0.0
-        self._resumed_at = 0
-        self._newest_iteration = run.iterations_before
+        self._history = History(
+            trial_id=self._trial.trial_id,
+            experiment_id=run.experiment_id,
+            config=self._config,
+            newest_iteration=run.iterations_before,
+        )
 
     @classmethod
     def open(
@@ -76,6 +77,7 @@ class Training:
         config, extra = _with_mlflow_callback(trainer.run_config)
         if trainer.resume_from_checkpoint is not None:
             trainer.resume_from_checkpoint.require()
+        settings = trainer.dumps()
         run = open_run(
             config,
             default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
@@ -83,20 +85,24 @@ class Training:
             flow_run_id=flow_run_id,
             tags={**extra, **(tags or {})},
         )
-        run.describe(
-            params={
-                **(trainer.train_loop_config or {}),
-                "trainer": type(trainer).__name__,
-                "num_workers": trainer.scaling_config.num_workers,
-                "use_gpu": trainer.scaling_config.use_gpu,
-            },
-            tags={"trainlib.framework": trainer.backend_config.framework},
-        )
-        if not run.continued:
-            run.save_artifact(TRAINER_FILE, trainer.dumps())
-        training = cls(trainer, run, listeners)
-        for callback in training._callbacks:
-            callback.setup(stop=config.stop, num_samples=1, total_num_samples=1)
+        try:
+            run.describe(
+                params={
+                    **(trainer.train_loop_config or {}),
+                    "trainer": type(trainer).__name__,
+                    "num_workers": trainer.scaling_config.num_workers,
+                    "use_gpu": trainer.scaling_config.use_gpu,
+                },
+                tags={"trainlib.framework": trainer.backend_config.framework},
+            )
+            if not run.continued:
+                run.save_trainer(settings)
+            training = cls(trainer, run, listeners)
+            for callback in training._callbacks:
+                callback.setup(stop=config.stop, num_samples=1, total_num_samples=1)
+        except BaseException:
+            run.close("FAILED")
+            raise
         return training
 
     # -- attempts -------------------------------------------------------------------------------------
@@ -109,18 +115,19 @@ class Training:
         """
         number = len(self.run.attempts) + 1
         newest = self.run.checkpoints.newest()
-        self._resumed_at = newest.iteration if newest else 0
-        self._attempt_started = time.time()
-        self._notify("on_trial_start" if number == 1 else "on_trial_restore", iteration=self._resumed_at)
+        resumed_at = newest.iteration if newest else 0
+        self._history.attempt_starts(resumed_at)
+        self._notify("on_trial_start" if number == 1 else "on_trial_restore", iteration=resumed_at)
+        resumed_from = f"checkpoint_{newest.index:06d}" if newest else None
+        self._status(f"attempt {number}, from {resumed_from}" if resumed_from else "starting the workers")
         plan = execution.AttemptPlan(
             number=number,
             scaling=self.trainer.scaling_config,
             backend=self.trainer.backend_config,
             function=self.trainer.bound_function(),
-            assignment=self._assignment(),
+            assignment=self._assignment(newest),
             spares=self.trainer.run_config.failure_config.max_failures != 0,
         )
-        resumed_from = f"checkpoint_{newest.index:06d}" if newest else None
         try:
             returned = execution.run(plan, self)
             self._require_saved()
@@ -133,8 +140,7 @@ class Training:
         self.run.record(AttemptRecord(number, "finished", resumed_from))
         return self._outcome(returned)
 
-    def _assignment(self) -> Assignment:
-        newest = self.run.checkpoints.newest()
+    def _assignment(self, newest: SavedCheckpoint | None) -> Assignment:
         resume = as_checkpoint(newest) if newest else self.trainer.resume_from_checkpoint
         return Assignment(
             context=TrainContext(
@@ -146,7 +152,7 @@ class Training:
                 storage_path=self.run.artifact_root,
                 run_id=self.run.run_id,
             ),
-            iterations_done=self._resumed_at,
+            iterations_done=newest.iteration if newest else 0,
             next_checkpoint=newest.index + 1 if newest else _number_in(resume),
             resume_from=resume,
             checkpoint_config=self.trainer.run_config.checkpoint_config,
@@ -169,17 +175,15 @@ class Training:
                 return error
             failure = TrainingFailedError(f"{error} (attempt {number})", cause=cause, attempt=number)
         newest = self.run.checkpoints.newest()
-        lost = self._newest_iteration - (newest.iteration if newest else 0)
+        lost = max(0, self._history.newest_iteration - (newest.iteration if newest else 0))
         self.run.record(
-            AttemptRecord(
-                number, failure.cause.value, resumed_from, failure.rank, failure.node, max(0, lost), str(failure)
-            )
+            AttemptRecord(number, failure.cause.value, resumed_from, failure.rank, failure.node, lost, str(failure))
         )
-        failures = Counter(Cause(record.outcome) for record in self.run.attempts if record.outcome != "finished")
-        failure.retry = may_retry(failure.cause, failures, self.trainer.run_config.failure_config)
+        self._failures[failure.cause] += 1
+        failure.retry = may_retry(failure.cause, self._failures, self.trainer.run_config.failure_config)
         if failure.retry:
             start = f"checkpoint_{newest.index:06d}" if newest else "the start"
-            self.say(f"{failure}; trying again from {start}, {max(0, lost)} iteration(s) lost")
+            self.say(f"{failure}; trying again from {start}, {lost} iteration(s) lost")
         return failure
 
     def _require_saved(self) -> None:
@@ -193,9 +197,14 @@ class Training:
         for listener in self.listeners:
             listener.say(text)
 
+    def _status(self, text: str) -> None:
+        for listener in self.listeners:
+            listener.status(text)
+
     def started(self, members: list[Member]) -> None:
         self._members = members
-        self._warmup = time.time() - self._attempt_started
+        self._history.workers_started(members[0].facts)
+        self._status("training")
 
     def output(self, rank: int, text: str, is_error: bool) -> None:
         for listener in self.listeners:
@@ -210,14 +219,12 @@ class Training:
             self._save(report)
         if metrics is None:
             return False
-        self.result = self._autofilled(report)
-        self._trial.last_result = self.result
-        self._newest_iteration = max(self._newest_iteration, report.iteration)
-        self._history[report.iteration] = {**metrics, **_clock(self.result)}
-        self._notify("on_trial_result", iteration=report.iteration, result=self.result)
+        result = self._history.add(report)
+        self._trial.last_result = result
+        self._notify("on_trial_result", iteration=report.iteration, result=result)
         for listener in self.listeners:
             listener.progress(report.iteration, self._total(), metrics)
-        return should_stop(self.trainer.run_config.stop, self._trial.trial_id, self.result)
+        return should_stop(self.trainer.run_config.stop, self._trial.trial_id, result)
 
     def settle(self) -> None:
         while waiting := self.run.checkpoints.wait(timeout=_SAVING_NOTICE_S):
@@ -243,36 +250,6 @@ class Training:
 
     # -- results --------------------------------------------------------------------------------------
 
-    def _autofilled(self, report: Report) -> dict[str, Any]:
-        """The metrics, with what Ray's guides say is filled in."""
-        facts = self._members[0].facts
-        since_restore = time.time() - self._attempt_started
-        return {
-            **(report.metrics or {}),
-            "_timestamp": int(report.timestamp),
-            "_time_this_iter_s": report.seconds,
-            "_training_iteration": report.iteration,
-            "time_this_iter_s": report.seconds,
-            "done": False,
-            "timesteps_total": None,
-            "episodes_total": None,
-            "training_iteration": report.iteration,
-            "trial_id": self._trial.trial_id,
-            "experiment_id": self.run.experiment_id,
-            "date": datetime.fromtimestamp(report.timestamp).strftime("%Y-%m-%d_%H-%M-%S"),
-            "timestamp": int(report.timestamp),
-            "time_total_s": time.time() - self._started,
-            "pid": facts.pid,
-            "hostname": facts.hostname,
-            "node_ip": facts.node_ip,
-            "config": self._config,
-            "time_since_restore": since_restore,
-            "timesteps_since_restore": 0,
-            "iterations_since_restore": report.iteration - self._resumed_at,
-            "warmup_time": self._warmup,
-            "experiment_tag": "0",
-        }
-
     def _total(self) -> int | None:
         """How many iterations there will be, where it can be guessed: for showing progress only."""
         stop = self.trainer.run_config.stop
@@ -284,11 +261,10 @@ class Training:
         return None
 
     def _outcome(self, returned: list[Any]) -> Result:
-        self.result = {**self.result, "done": True} if self.result else {}  # callbacks keep theirs as it was
         checkpoints = self.run.checkpoints
         newest = checkpoints.newest()
         return Result(
-            metrics=self.result,
+            metrics=self._history.finished(),
             checkpoint=as_checkpoint(newest) if newest else None,
             log_dir=str(self.run.log_dir),
             best_checkpoints=[(as_checkpoint(saved), dict(saved.metrics)) for saved in checkpoints.best()],
@@ -296,15 +272,8 @@ class Training:
             run_url=self.run.url,
             attempts=len(self.run.attempts),
             returned=returned,
-            history=self._rows(),
+            history=self._history.rows(earlier=self.run.recorded_before()),
         )
-
-    def _rows(self) -> list[dict[str, Any]]:
-        rows = dict(self._history)
-        if self.run.iterations_before:  # an earlier process made these
-            for iteration, metrics in self.run.recorded(up_to=self.run.iterations_before).items():
-                rows.setdefault(iteration, {**metrics, "training_iteration": iteration})
-        return [rows[iteration] for iteration in sorted(rows)]
 
     # -- ending ---------------------------------------------------------------------------------------
 
@@ -312,9 +281,9 @@ class Training:
         """End the run: FINISHED, FAILED, or KILLED when somebody ended it."""
         try:
             if error is None:
-                self._notify("on_trial_complete", iteration=self._newest_iteration)
+                self._notify("on_trial_complete", iteration=self._history.newest_iteration)
             else:
-                self._notify("on_trial_error", iteration=self._newest_iteration)
+                self._notify("on_trial_error", iteration=self._history.newest_iteration)
             for callback in self._callbacks:
                 callback.on_experiment_end([self._trial])
         finally:
@@ -340,10 +309,6 @@ def _number_in(checkpoint: Checkpoint | None) -> int:
     return int(number) if number != name and number.isdigit() else 0
 
 
-def _clock(result: dict[str, Any]) -> dict[str, Any]:
-    return {name: result[name] for name in ("training_iteration", "timestamp", "time_this_iter_s", "time_total_s")}
-
-
 def _with_mlflow_callback(config: RunConfig) -> tuple[RunConfig, dict[str, str]]:
     """What an MLflowLoggerCallback says about the run: it is the run that there is anyway."""
     tags: dict[str, str] = {}
@@ -356,4 +321,4 @@ def _with_mlflow_callback(config: RunConfig) -> tuple[RunConfig, dict[str, str]]
     return config, tags
 
 
-__all__ = ["TRAINER_FILE", "Training"]
+__all__ = ["Training"]

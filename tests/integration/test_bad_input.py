@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 
 import pytest
@@ -126,6 +127,17 @@ def test_a_checkpoint_that_is_not_there(tmp_path):
         Checkpoint.from_directory(missing)
     with pytest.raises(CheckpointNotFoundError, match=f"no checkpoint at {missing}: nothing is there"):
         TorchTrainer(quick, resume_from_checkpoint=Checkpoint(missing))
+
+
+def test_a_training_function_that_cannot_be_sent_to_the_workers():
+    lock = threading.Lock()
+
+    def train_func():
+        with lock:
+            session.report({"epoch": 0})
+
+    with pytest.raises(TypeError, match=r"train_func or its config cannot be sent to the workers: cannot pickle '_thread"):
+        TorchTrainer(train_func, scaling_config=TWO).fit()
 
 
 def test_a_session_function_outside_of_a_training_function():

@@ -22,6 +22,7 @@ from trainlib.registry.provenance import Driver, source_tags
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+_TRAINER, _SETTINGS = "trainer", "settings.pkl"
 _LONGEST_PARAM = 6000
 _PARAMS_AT_ONCE = 100
 _LONGEST_MESSAGE = 1000
@@ -53,6 +54,7 @@ class RegisteredRun:
         self.continued = continued
         self.run_id: str = run.info.run_id
         self.experiment_id: str = run.info.experiment_id
+        self.artifact_uri: str = run.info.artifact_uri
         self.name: str = run.info.run_name
         found = client.get_experiment(self.experiment_id)
         self.experiment_name: str = found.name
@@ -90,11 +92,13 @@ class RegisteredRun:
                 self.client.log_batch(self.run_id, params=new[start : start + _PARAMS_AT_ONCE])
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
 
-    def save_artifact(self, name: str, data: bytes) -> None:
-        """Keep a file with the run."""
-        path = self.log_dir / name
-        path.write_bytes(data)
-        self.client.log_artifact(self.run_id, str(path))
+    def save_trainer(self, settings: bytes) -> None:
+        """Keep with the run what another process needs to continue it."""
+        with tempfile.TemporaryDirectory() as folder:
+            staged = Path(folder) / _TRAINER
+            staged.mkdir()
+            (staged / _SETTINGS).write_bytes(settings)
+            storage.upload(staged, storage.join(self.artifact_uri, _TRAINER))
 
     def record(self, attempt: AttemptRecord) -> None:
         """Leave a short record of an attempt."""
@@ -110,12 +114,14 @@ class RegisteredRun:
             ],
         )
 
-    def recorded(self, up_to: int) -> dict[int, dict[str, float]]:
-        """The metrics of all iterations up to one, as MLflow has them."""
+    def recorded_before(self) -> dict[int, dict[str, float]]:
+        """The metrics of all iterations that an earlier process recorded."""
         rows: dict[int, dict[str, float]] = {}
+        if not self.iterations_before:
+            return rows
         for key in self.client.get_run(self.run_id).data.metrics:
             for point in self.client.get_metric_history(self.run_id, key):
-                if point.step <= up_to:
+                if point.step <= self.iterations_before:
                     rows.setdefault(point.step, {})[key] = point.value
         return rows
 
@@ -191,19 +197,18 @@ def find_run(client: MlflowClient, run: str) -> Any:
     return runs[0]
 
 
-def load_artifact(run: str, name: str) -> tuple[str, bytes]:
-    """The id of a run, and a file that is kept with it."""
-    from mlflow.exceptions import MlflowException
-
+def load_trainer(run: str) -> tuple[str, bytes]:
+    """The id of a run, and the settings of the trainer that made it."""
     client = mlflow_client.connect(mlflow_client.tracking_uri())
-    run_id = find_run(client, run).info.run_id
+    found = find_run(client, run).info
+    location = storage.join(found.artifact_uri, _TRAINER)
+    if not storage.exists(location):
+        raise RunNotFoundError(
+            f"the MLflow run {found.run_id} was not made by a trainer, so it cannot be restored: nothing is at {location}"
+        )
     with tempfile.TemporaryDirectory() as folder:
-        try:
-            return run_id, Path(client.download_artifacts(run_id, name, folder)).read_bytes()
-        except (MlflowException, OSError) as error:
-            raise RunNotFoundError(
-                f"the MLflow run {run_id} has no {name}: it was not made by a trainer, so it cannot be restored"
-            ) from error
+        storage.download(location, Path(folder))
+        return found.run_id, (Path(folder) / _SETTINGS).read_bytes()
 
 
 def _of_flow_run(client: MlflowClient, experiment_id: str, flow_run_id: str | None) -> Any:
