@@ -136,7 +136,9 @@ def test_a_training_function_that_cannot_be_sent_to_the_workers():
         with lock:
             session.report({"epoch": 0})
 
-    with pytest.raises(TypeError, match=r"train_func or its config cannot be sent to the workers: cannot pickle '_thread"):
+    with pytest.raises(
+        TypeError, match=r"train_func or its config cannot be sent to the workers: cannot pickle '_thread"
+    ):
         TorchTrainer(train_func, scaling_config=TWO).fit()
 
 
