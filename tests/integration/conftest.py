@@ -82,6 +82,8 @@ class Driver:
                 env={**_clean_environment(), **env},
                 cwd=script.parent,
                 start_new_session=True,
+                # Whoever runs the tests in the background makes them ignore Ctrl-C; a user's script does not.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     @property
@@ -108,8 +110,9 @@ class Driver:
 
 
 def _clean_environment() -> dict[str, str]:
-    """The session's environment, without the address of the session's own Prefect server."""
-    return {key: value for key, value in os.environ.items() if key not in ("PREFECT_API_URL", "RAY_ADDRESS")}
+    """The session's environment, without its own Prefect server, and as if it had not been started by make."""
+    left_out = ("PREFECT_API_URL", "RAY_ADDRESS", "MAKELEVEL")
+    return {key: value for key, value in os.environ.items() if key not in left_out}
 
 
 @pytest.fixture

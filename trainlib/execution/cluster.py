@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import threading
 import time
@@ -29,15 +30,21 @@ _started_here = False
 def connect() -> None:
     """Connect to Ray, unless it is connected already. Safe to call from any thread, any number of times."""
     with _lock:
-        if ray.is_initialized():
-            return
-        require_answer()
-        # In a thread, because in the main one ray.init() would replace the SIGTERM handler, and a cancelled
-        # flow run would be recorded as a crash. The thread has to stay: Ray's processes are started so that
-        # they end with the thread that started them.
-        connected: Future[None] = Future()
-        threading.Thread(target=_connect_and_stay, args=(connected,), name="ray-connection", daemon=True).start()
-        connected.result()
+        if not ray.is_initialized():
+            _connect()
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)  # Ray's own would first print a page about it
+
+
+def _connect() -> None:
+    require_answer()
+    # In a thread, because in the main one ray.init() would replace the SIGTERM handler, and a cancelled
+    # flow run would be recorded as a crash. The thread has to stay: Ray's processes are started so that
+    # they end with the thread that started them.
+    connected: Future[None] = Future()
+    threading.Thread(target=_connect_and_stay, args=(connected,), name="ray-connection", daemon=True).start()
+    connected.result()
 
 
 def require_answer() -> None:
