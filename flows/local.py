@@ -36,6 +36,7 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -
     with _terminates(), _shows_trainings():
         try:
             cluster.require_answer()
+            mlflow_client.require_answer(mlflow_client.tracking_uri())
             embedded.start()
             # Each takes seconds, most of them in another process: so they start side by side.
             prepare.start(scaling, backend)

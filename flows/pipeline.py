@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field
@@ -83,13 +84,14 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
         spec: What to prepare, train, select and register.
     """
     _step(1, f"preparing {spec.source}")
-    data = preprocess(
-        spec.source,
-        spec.target,
-        version=version_of(spec.source),
-        validation_size=spec.validation_size,
-        home=str(storage.home()),
-    )
+    inputs: dict[str, Any] = {
+        "version": version_of(spec.source),
+        "validation_size": spec.validation_size,
+        "home": str(storage.home()),
+    }
+    data = preprocess(spec.source, spec.target, **inputs)
+    if not Path(data.train).exists():  # somebody has deleted what the cache speaks of
+        data = preprocess.with_options(refresh_cache=True)(spec.source, spec.target, **inputs)
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
     files = {"train": data.train, "validation": data.validation, "target": data.target}
     training = train_here(spec.train.with_config(files).trainer())

@@ -17,7 +17,7 @@ class TrainSpec(BaseModel):
     """What to train, on how many workers, and how it is kept.
 
     Example:
-        >>> TrainSpec(train_loop="examples.digits:train_func").framework
+        >>> TrainSpec(train_loop="trainlib.demo:train_digits").framework
         'torch'
     """
 

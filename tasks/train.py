@@ -6,6 +6,7 @@ import time
 from typing import Any
 from uuid import UUID
 
+import httpx
 from prefect import task
 from prefect.artifacts import create_link_artifact, create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
@@ -70,8 +71,11 @@ class PrefectListener:
 
     def _update(self) -> None:
         percent, text = self._latest
-        if self._artifact is None:
-            self._artifact = create_progress_artifact(percent, key="training-progress", description=text)  # type: ignore[assignment]
-        else:
-            update_progress_artifact(self._artifact, percent, description=text)
         self._updated = time.monotonic()
+        try:
+            if self._artifact is None:
+                self._artifact = create_progress_artifact(percent, key="training-progress", description=text)  # type: ignore[assignment]
+            else:
+                update_progress_artifact(self._artifact, percent, description=text)
+        except httpx.HTTPError as error:  # no reason to end a training; the next update may get through
+            self._logger.debug("could not update the progress artifact: %s", error)

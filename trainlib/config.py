@@ -178,6 +178,13 @@ class RunConfig(_Config):
             return CheckpointConfig() if info.field_name == "checkpoint_config" else FailureConfig()
         return value
 
+    @field_validator("name", "experiment_name")
+    @classmethod
+    def _names_can_be_searched_for(cls, value: str | None) -> str | None:
+        if value is not None and "'" in value:
+            raise ValueError(f"{value!r} has a quote in it, which MLflow cannot search for: leave it out")
+        return value
+
     @field_validator("storage_path", mode="before")
     @classmethod
     def _path_objects_are_paths(cls, value: Any) -> Any:

@@ -166,7 +166,10 @@ def report(metrics: dict[str, Any] | None = None, *, checkpoint: Checkpoint | No
 
 
 def get_checkpoint() -> Checkpoint | None:
-    """The most recently saved checkpoint: of an earlier attempt, or the one to start from. None on a fresh start."""
+    """The checkpoint to go on from: the newest of earlier attempts, or ``resume_from_checkpoint``.
+
+    None on a fresh start. A dict that this attempt has saved meanwhile takes its place.
+    """
     return current("get_checkpoint").latest_checkpoint()
 
 

@@ -144,7 +144,9 @@ class DataParallelTrainer(BaseTrainer):
         known = set(inspect.signature(cls.__init__).parameters)
         if unknown := changes.keys() - known:
             raise TypeError(f"{cls.__name__}.restore() got unknown argument(s): {', '.join(sorted(unknown))}")
-        trainer = cls(**{key: value for key, value in {**settings, **changes}.items() if key in known})
+        if foreign := settings.keys() - known:
+            raise TypeError(f"that training has {', '.join(sorted(foreign))}: restore it with the trainer that made it")
+        trainer = cls(**{**settings, **changes})
         trainer.restored_run = run_id
         return trainer
 

@@ -164,7 +164,8 @@ class Training:
 
     def _failed(self, error: BaseException, number: int, resumed_from: str | None) -> BaseException:
         """Record a failed attempt; gives the error to raise."""
-        self.run.checkpoints.settle()
+        for problem in self.run.checkpoints.settle():
+            self.say(f"a checkpoint could not be saved: {problem}")
         self.run.checkpoints.clear_staging()
         if isinstance(error, TrainingFailedError):
             failure = error
@@ -280,12 +281,14 @@ class Training:
     def close(self, error: BaseException | None) -> None:
         """End the run: FINISHED, FAILED, or KILLED when somebody ended it."""
         try:
-            if error is None:
-                self._notify("on_trial_complete", iteration=self._history.newest_iteration)
-            else:
-                self._notify("on_trial_error", iteration=self._history.newest_iteration)
+            event = "on_trial_complete" if error is None else "on_trial_error"
+            self._notify(event, iteration=self._history.newest_iteration)
             for callback in self._callbacks:
                 callback.on_experiment_end([self._trial])
+        except Exception as secondary:
+            if error is None:
+                raise
+            self.say(f"a callback raised {secondary!r} at the end")  # what the training failed with matters more
         finally:
             cancelled = error is not None and not isinstance(error, Exception)
             self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")

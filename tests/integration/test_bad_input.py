@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 
@@ -11,6 +12,7 @@ import pytest
 from trainlib import (
     Checkpoint,
     CheckpointConfig,
+    FailureConfig,
     RunConfig,
     ScalingConfig,
     TrainingFailedError,
@@ -140,6 +142,31 @@ def test_a_training_function_that_cannot_be_sent_to_the_workers():
         TypeError, match=r"train_func or its config cannot be sent to the workers: cannot pickle '_thread"
     ):
         TorchTrainer(train_func, scaling_config=TWO).fit()
+
+
+def test_a_storage_path_that_cannot_be_written(tmp_path, newest_run):
+    (tmp_path / "file").touch()
+    config = RunConfig(name="unwritable", storage_path=str(tmp_path / "file" / "below"))
+    with pytest.raises(NotADirectoryError):
+        TorchTrainer(quick, scaling_config=TWO, run_config=config).fit()
+    assert newest_run("unwritable").info.status == "FAILED", "it does not look as if it ran"
+
+
+def raises_beside_a_busy_rank() -> None:
+    """Rank 0 holds the interpreter for longer than a healthy worker may stay silent."""
+    session.report({"epoch": 0})
+    if session.get_world_rank() == 1:
+        time.sleep(1.0)
+        raise ValueError("a banana")
+    re.match(r"(a+)+$", "a" * 29 + "b")
+
+
+def test_a_busy_rank_does_not_hide_another_ones_error():
+    config = RunConfig(failure_config=FailureConfig(max_failures=3))
+    with pytest.raises(TrainingFailedError, match=r"rank 1 .* raised ValueError: a banana") as caught:
+        TorchTrainer(raises_beside_a_busy_rank, scaling_config=TWO, run_config=config).fit()
+    assert caught.value.cause is Cause.USER
+    assert caught.value.attempt == 1
 
 
 def test_a_session_function_outside_of_a_training_function():

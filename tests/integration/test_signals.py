@@ -110,6 +110,8 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
     assert curve(run.info.run_id, "epoch") == [(epoch + 1, float(epoch)) for epoch in range(12)]
     assert outcome["iterations"] == list(range(1, 13)), "the table also has what the killed process made"
     assert outcome["epochs"] == list(range(12))
+    assert '"outcome": "lost"' in run.data.tags["trainlib.attempt.001"]
+    assert '"outcome": "finished"' in run.data.tags["trainlib.attempt.002"]
     assert flow_state(flow_run_before) == "CRASHED", "the killed process's flow run does not look as if it ran"
     assert list(Path(os.environ["TRAINLIB_HOME"]).rglob(".staging")) == []
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from ray.exceptions import ActorDiedError, NodeDiedError, OutOfMemoryError, RayActorError
+from ray.exceptions import ActorDiedError, ActorUnschedulableError, NodeDiedError, OutOfMemoryError, RayActorError
 
 from trainlib import FailureConfig, TrainingFailedError
-from trainlib.errors import CapacityError
+from trainlib.errors import CapacityError, ConnectionFailedError
 from trainlib.execution.causes import UNLIMITED, Cause, cause_of, may_retry, retry_limit
 
 
@@ -21,6 +21,8 @@ from trainlib.execution.causes import UNLIMITED, Cause, cause_of, may_retry, ret
         (OutOfMemoryError("full"), Cause.WORKER),
         (RayActorError(preempted=True), Cause.PREEMPTED),
         (NodeDiedError("gone"), Cause.PREEMPTED),
+        (ActorUnschedulableError("its node is gone"), Cause.PREEMPTED),
+        (ConnectionFailedError("no answer"), Cause.WORKER),
         (CapacityError("no room"), Cause.CAPACITY),
         (KeyboardInterrupt(), Cause.CANCELLED),
         (SystemExit(1), Cause.CANCELLED),

@@ -75,5 +75,10 @@ def test_torch_checkpoints_hold_models():
     loaded = TorchCheckpoint.from_state_dict(prefixed).get_model(torch.nn.Linear(2, 1))
     assert torch.equal(loaded.weight, model.weight)
     assert torch.equal(TorchCheckpoint.from_model(model).get_model().weight, model.weight)
+    checkpoint = TorchCheckpoint.from_model(model)
+    folder = Path(checkpoint.path)
+    assert folder.exists()
+    del checkpoint
+    assert not folder.exists(), "its files go with it"
     with pytest.raises(ValueError, match="pass the model to load it into"):
         TorchCheckpoint.from_state_dict(model.state_dict()).get_model()

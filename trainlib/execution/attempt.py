@@ -14,7 +14,7 @@ import ray
 from trainlib.config import ScalingConfig
 from trainlib.errors import OutOfStepError, TrainingFailedError
 from trainlib.execution import cluster, gang, prepare
-from trainlib.execution.backend import BackendConfig
+from trainlib.execution.backend import Backend, BackendConfig
 from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.events import Event, Failed, Finished, Output, Report
 from trainlib.execution.group import Member, WorkerGroup
@@ -86,23 +86,40 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
                 group.warm_spares()
             conversation = _Conversation(group, plan, observer)
             values = conversation.run()
-            observer.settle()
-            if conversation.abandoned:
-                group.kill()
-            else:
-                backend.on_shutdown(group, plan.backend)
-                group.release()
-            return values
         except TrainingFailedError:
-            observer.settle()
-            _kill(group)
+            if group is not None:
+                try:
+                    group.kill(keep_rank_zero=True)
+                    observer.settle()  # rank 0 may be storing a checkpoint, which is worth waiting for
+                finally:
+                    group.kill()
             raise
         except ray.exceptions.RayError as error:
             _kill(group)
-            raise _setup_failed(error, plan) from error
+            raise _setup_failed(error, plan, nodes) from error
         except BaseException:
             _kill(group)
             raise
+        try:
+            observer.settle()
+        except BaseException:
+            group.kill()
+            raise
+        _hand_on(group, backend, plan, reusable=not conversation.abandoned)
+        return values
+
+
+def _hand_on(group: WorkerGroup, backend: Backend, plan: AttemptPlan, *, reusable: bool) -> None:
+    """The training has succeeded: what goes wrong from here on costs the workers, not the result."""
+    if reusable:
+        try:
+            backend.on_shutdown(group, plan.backend)
+        except ray.exceptions.RayError:
+            reusable = False
+    if reusable:
+        group.release()
+    else:
+        group.kill()
 
 
 def _kill(group: WorkerGroup | None) -> None:
@@ -110,9 +127,9 @@ def _kill(group: WorkerGroup | None) -> None:
         group.kill()
 
 
-def _setup_failed(error: Exception, plan: AttemptPlan) -> TrainingFailedError:
+def _setup_failed(error: Exception, plan: AttemptPlan, nodes: list[str]) -> TrainingFailedError:
     """A worker was lost, or the backend raised, before the training function ran."""
-    cause = cause_of(error)
+    cause = cause_of(error, node_lost=any(cluster.node_is_lost(node) for node in nodes))
     if isinstance(error, ray.exceptions.RayTaskError):
         what = f"setting up {plan.backend.framework} raised {error.cause!r}"
     elif cause is Cause.USER:
@@ -158,7 +175,7 @@ class _Conversation:
             if self._stopped_at is not None and time.monotonic() - self._stopped_at > STOP_GRACE_S:
                 self.abandoned = True
                 return [None] * len(self._members)
-        return [self._finished[rank].value for rank in range(len(self._members))]
+        return [_unpickled(self._finished[rank].value) for rank in range(len(self._members))]
 
     def _context(self, member: Member) -> TrainContext:
         place = member.place
@@ -238,11 +255,16 @@ class _Conversation:
         until = time.monotonic() + 0.2
         while (left := until - time.monotonic()) > 0:
             self._receive(timeout=left)
-        for rank, member in enumerate(self._members):
-            if rank not in self._lost:
-                try:
-                    gather([member.actor.facts.remote()], timeout=ALIVE_S)
-                except (ray.exceptions.RayError, TimeoutError) as silence:
+        asked = {rank: m.actor.facts.remote() for rank, m in enumerate(self._members) if rank not in self._lost}
+        deadline = time.monotonic() + ALIVE_S
+        for rank, answer in asked.items():
+            try:
+                gather([answer], timeout=max(0.0, deadline - time.monotonic()))
+            except ray.exceptions.RayError as loss:
+                self._lost[rank] = loss
+            except TimeoutError as silence:
+                # It may just be busy. With an error of another rank at hand, only a lost node is to blame.
+                if not self._failed or cluster.node_is_lost(self._members[rank].facts.node_id):
                     self._lost[rank] = silence
         if self._lost:
             causes = {rank: self._cause_of_loss(rank, loss) for rank, loss in self._lost.items()}
@@ -268,6 +290,14 @@ class _Conversation:
             node=facts.node_ip,
             attempt=self._plan.number,
         )
+
+
+def _unpickled(value: bytes) -> Any:
+    """What a training function returned; None if this process cannot hold it, e.g. for want of a framework."""
+    try:
+        return pickle.loads(value)
+    except Exception:
+        return None
 
 
 def _revive(failed: Failed) -> BaseException:

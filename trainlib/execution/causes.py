@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ray.exceptions import ActorUnavailableError, NodeDiedError, OutOfMemoryError, RayActorError, WorkerCrashedError
+from ray.exceptions import (
+    ActorUnavailableError,
+    ActorUnschedulableError,
+    NodeDiedError,
+    OutOfMemoryError,
+    RayActorError,
+    WorkerCrashedError,
+)
 
 from trainlib.config import FailureConfig
-from trainlib.errors import CapacityError
+from trainlib.errors import CapacityError, ConnectionFailedError
 
 __all__ = ["Cause", "cause_of", "may_retry", "retry_limit"]
 
@@ -22,7 +29,7 @@ class Cause(StrEnum):
     USER = "user"
     """The training function raised. It would raise again, so it is not retried unless asked for."""
     WORKER = "worker"
-    """A worker process died or stopped answering. Counts against ``max_failures``."""
+    """A worker process, or a server, died or stopped answering. Counts against ``max_failures``."""
     PREEMPTED = "preempted"
     """A node was drained or lost. Counts against ``max_preemptions``, since no code is to blame."""
     CAPACITY = "capacity"
@@ -37,8 +44,10 @@ def cause_of(error: BaseException, *, node_lost: bool = False) -> Cause:
         return Cause.CANCELLED
     if isinstance(error, CapacityError):
         return Cause.CAPACITY
-    if isinstance(error, NodeDiedError):
+    if isinstance(error, (NodeDiedError, ActorUnschedulableError)):  # the node went before the worker came
         return Cause.PREEMPTED
+    if isinstance(error, ConnectionFailedError):  # a server that does not answer now may answer a retry
+        return Cause.WORKER
     if isinstance(error, (ActorUnavailableError, TimeoutError)):  # nobody answers, and Ray does not know why
         return Cause.PREEMPTED if node_lost else Cause.WORKER
     if isinstance(error, RayActorError):

@@ -24,6 +24,7 @@ _ANSWER_S = 5.0
 _RAYLET_S = 2.0
 _NOTICE_S = 40.0
 _lock = threading.Lock()
+_reached: set[str] = set()
 _started_here = False
 
 
@@ -100,7 +101,8 @@ def _is_lost(node: dict[str, Any]) -> bool:
     try:
         socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), timeout=_RAYLET_S).close()
     except OSError:
-        return True
+        return node["NodeID"] in _reached  # one that never answered may be behind a firewall
+    _reached.add(node["NodeID"])
     return False
 
 

@@ -40,7 +40,8 @@ class Output:
 class Finished:
     """The training function returned."""
 
-    value: Any
+    value: bytes
+    """Pickled: what it is may not be known to the receiver."""
     reports: int
 
 

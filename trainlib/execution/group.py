@@ -101,10 +101,12 @@ class WorkerGroup:
         for kind, actors in self._by_kind().items():
             pool.give_back(kind, actors)
 
-    def kill(self) -> None:
-        """End the workers, whatever they are doing."""
-        for kind, actors in self._by_kind().items():
-            pool.end(kind, actors)
+    def kill(self, *, keep_rank_zero: bool = False) -> None:
+        """End the workers, whatever they are doing. Those that have been ended already do not mind."""
+        ending = self.members[1:] if keep_rank_zero else self.members
+        self.members = self.members[:1] if keep_rank_zero else []
+        for member in ending:
+            pool.end(member.kind, [member.actor])
 
     def warm_spares(self) -> None:
         """Have as many workers again, ready to take over, without slowing this gang down."""

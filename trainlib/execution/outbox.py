@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import threading
 import time
@@ -61,8 +62,11 @@ class _Lines(io.TextIOBase):
         self._is_error = is_error
         self._rest = ""
         self._lock = threading.RLock()
+        self._pid = os.getpid()
 
     def write(self, text: str) -> int:
+        if os.getpid() != self._pid:  # a forked child, e.g. of a data loader: nobody would ever collect its events
+            return sys.__stderr__.write(text) if sys.__stderr__ is not None else len(text)
         with self._lock:
             *lines, self._rest = (self._rest + text).split("\n")
             for line in lines:
@@ -76,6 +80,9 @@ class _Lines(io.TextIOBase):
 
     def writable(self) -> bool:
         return True
+
+    def fileno(self) -> int:
+        return (sys.__stderr__ if self._is_error else sys.__stdout__).fileno()  # type: ignore[union-attr]
 
 
 @contextmanager

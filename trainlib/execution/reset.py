@@ -102,7 +102,7 @@ def _is_users(module: ModuleType) -> bool:
 
 def _is_rays(thread: threading.Thread) -> bool:
     """Threads of Ray's own executors come and go; they are no sign of the user's code."""
-    return isinstance(thread, threading._DummyThread) or thread.name.startswith(("ray", "ThreadPool", "Thread-Ray"))
+    return isinstance(thread, threading._DummyThread) or thread.name.startswith("ray")
 
 
 def _children() -> list[int]:

@@ -90,7 +90,7 @@ class Worker:
                 value = pickle.loads(function)()
             outcome = Finished(_portable(value), running.reports)
         except StopTraining:
-            outcome = Finished(None, running.reports)
+            outcome = Finished(_portable(None), running.reports)
         except BaseException as error:  # even SystemExit: it ends the training function, not the worker
             outcome = _failed(error)
         finally:
@@ -151,13 +151,12 @@ def _prepare_staging(folder: Path, shares_disk: bool) -> None:
         )
 
 
-def _portable(value: Any) -> Any:
-    """A training function's value, if it can leave the process; models and handles often cannot."""
+def _portable(value: Any) -> bytes:
+    """A training function's value, if it can leave the process; handles and locks cannot, and become None."""
     try:
-        cloudpickle.dumps(value)
+        return cloudpickle.dumps(value)
     except Exception:
-        return None
-    return value
+        return cloudpickle.dumps(None)
 
 
 def _failed(error: BaseException) -> Failed:

@@ -71,6 +71,7 @@ class WorkerSession:
         leads = self.context.world_rank == 0
         numbers = as_numbers(metrics)
         staged = self._stage(checkpoint, numbers) if checkpoint is not None and leads else None
+        self._remember(checkpoint)
         self._iteration += 1
         self.reports += 1
         self._put(numbers if leads else None, staged)
@@ -79,6 +80,7 @@ class WorkerSession:
     def save(self, checkpoint: Checkpoint) -> None:
         if self._stopping:
             raise StopTraining
+        self._remember(checkpoint)
         if self.context.world_rank == 0 and (staged := self._stage(checkpoint, {})) is not None:
             self._put(None, staged)
 
@@ -107,6 +109,11 @@ class WorkerSession:
         self._outbox.put(Report(self._iteration, metrics, staged, now, now - self._last))
         self._last = now
 
+    def _remember(self, checkpoint: Checkpoint | None) -> None:
+        """Make it the latest one, unless it is a directory, which its owner may delete at once."""
+        if checkpoint is not None and checkpoint.get_internal_representation()[0] == "dict":
+            self._checkpoint = checkpoint
+
     def _stage(self, checkpoint: Checkpoint, metrics: dict[str, int | float]) -> StagedCheckpoint | None:
         """Snapshot a checkpoint: the caller may change or delete what it is made of right afterwards."""
         if self._assignment.checkpoint_config.num_to_keep == 0:
@@ -122,7 +129,6 @@ class WorkerSession:
             extra = {"_timestamp": int(time.time()), "_preprocessor": None, "_current_checkpoint_id": index}
             with open(folder / DICT_FILE, "wb") as file:
                 dump({**held, **extra}, file)
-            self._checkpoint = checkpoint
         elif kind == "local_path":
             shutil.copytree(checkpoint.require().path, folder)
         else:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from trainlib import storage
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig
+from trainlib.errors import ConnectionFailedError
 from trainlib.execution.events import StagedCheckpoint
 from trainlib.registry.retention import SavedCheckpoint, best, by_quality, expendable
 
@@ -92,20 +93,29 @@ class CheckpointStore:
         return self.staging
 
     def create(self, staged: StagedCheckpoint, iteration: int, metrics: dict[str, Any]) -> Any:
-        """The logged model that a checkpoint will be, still PENDING."""
+        """The logged model that a checkpoint will be, still PENDING.
+
+        Raises:
+            ConnectionFailedError: MLflow does not take it.
+        """
+        from mlflow.exceptions import MlflowException
+
         tags = {"trainlib.checkpoint": str(staged.index), "trainlib.iteration": str(iteration)}
         if staged.score is not None:
             tags["trainlib.score"] = repr(staged.score)
         text = json.dumps(metrics)
         if len(text) <= _LONGEST_TAG:
             tags["trainlib.metrics"] = text
-        return self._client.create_logged_model(
-            experiment_id=self._experiment_id,
-            name=f"checkpoint_{staged.index:06d}",
-            source_run_id=self._run_id,
-            tags=tags,
-            model_type="checkpoint",
-        )
+        try:
+            return self._client.create_logged_model(
+                experiment_id=self._experiment_id,
+                name=f"checkpoint_{staged.index:06d}",
+                source_run_id=self._run_id,
+                tags=tags,
+                model_type="checkpoint",
+            )
+        except MlflowException as error:
+            raise ConnectionFailedError(f"MLflow did not take checkpoint_{staged.index:06d}: {error}") from error
 
     def commit_behind(
         self,
@@ -140,12 +150,13 @@ class CheckpointStore:
             raise
         before()
         self._client.finalize_logged_model(model.model_id, "READY")
-        self._client.log_outputs(self._run_id, [LoggedModelOutput(model.model_id, step=iteration)])
-        shutil.rmtree(Path(staged.path).parent, ignore_errors=True)
         self._saved.append(
             SavedCheckpoint(staged.index, iteration, model.model_id, storage.absolute(location), staged.score, metrics)
         )
+        shutil.rmtree(Path(staged.path).parent, ignore_errors=True)
+        self._client.log_outputs(self._run_id, [LoggedModelOutput(model.model_id, step=iteration)])
         if self.is_local:
+            self._link(staged.index).unlink(missing_ok=True)
             self._link(staged.index).symlink_to(self._saved[-1].location)
         for old in expendable(self._saved, self._config):
             self._delete(old)

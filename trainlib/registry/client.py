@@ -43,9 +43,9 @@ def connect(uri: str) -> MlflowClient:
     Raises:
         ConnectionFailedError: it does not answer, or the address makes no sense.
     """
-    if urlparse(uri).scheme in ("http", "https"):
-        _require_answer(uri)
+    require_answer(uri)
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")  # by default it tries for minutes
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # the result has the link
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
@@ -73,8 +73,10 @@ def connect(uri: str) -> MlflowClient:
     return client
 
 
-def _require_answer(uri: str) -> None:
-    """MLflow's own client tries for minutes; a person wants to know at once."""
+def require_answer(uri: str) -> None:
+    """Raise an error if nobody answers at a server's address. MLflow's own client would try for minutes."""
+    if urlparse(uri).scheme not in ("http", "https"):
+        return
     deadline = time.monotonic() + _ANSWER_S
     try:
         urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=_ANSWER_S).close()

@@ -36,8 +36,9 @@ class MetricWriter:
         self._unsaved = unsaved
         self._points: list[Metric] = []
         self._changed = threading.Condition()
-        self._writing = False
-        self._flushing = False
+        self._queued = 0
+        self._written = 0
+        self._flushing = 0
         self._closed = False
         self._error: Exception | None = None
         self._told: set[str] = set()
@@ -71,18 +72,21 @@ class MetricWriter:
             points.append(Metric(key, number, int(timestamp * 1000), iteration, model_id=model_id, run_id=self._run_id))
         with self._changed:
             self._points += points
+            self._queued += len(points)
             self._changed.notify_all()
 
     def flush(self) -> None:
-        """Return when all that was queued is written."""
+        """Return when all that has been queued until now is written; what comes meanwhile is not waited for."""
         with self._changed:
-            self._flushing = True
+            upto = self._queued
+            self._flushing += 1
             self._changed.notify_all()
-            while self._points or self._writing:
-                if self._error is not None:
-                    raise self._error
-                self._changed.wait(0.1)
-            self._flushing = False
+            try:
+                self._changed.wait_for(lambda: self._written >= upto or self._error is not None)
+            finally:
+                self._flushing -= 1
+            if self._error is not None:
+                raise self._error
 
     def close(self) -> None:
         """Write what is left, and end.
@@ -105,13 +109,16 @@ class MetricWriter:
                     self._changed.wait()
                 if not self._points:
                     return
-                if not self._flushing and not self._closed:
-                    self._changed.wait(GATHER_S)
+                self._changed.wait_for(
+                    lambda: self._flushing or self._closed or len(self._points) >= BATCH, timeout=GATHER_S
+                )
                 batch, self._points = self._points[:BATCH], self._points[BATCH:]
-                self._writing = True
             try:
                 self._client.log_batch(self._run_id, metrics=batch)
                 failing_since = None
+                with self._changed:
+                    self._written += len(batch)
+                    self._changed.notify_all()
             except Exception as error:  # whatever it is, the points must not be lost
                 failing_since = failing_since or time.monotonic()
                 with self._changed:
@@ -119,14 +126,7 @@ class MetricWriter:
                     if time.monotonic() - failing_since > GIVE_UP_S and (self._closed or self._flushing):
                         self._give_up(error)
                         return
-                    if not self._closed:
-                        self._changed.wait(RETRY_S)
-                    else:
-                        time.sleep(RETRY_S)
-            finally:
-                with self._changed:
-                    self._writing = False
-                    self._changed.notify_all()
+                time.sleep(RETRY_S)
 
     def _give_up(self, error: Exception) -> None:
         self._unsaved.parent.mkdir(parents=True, exist_ok=True)
@@ -139,6 +139,7 @@ class MetricWriter:
             f"{self._unsaved}."
         )
         self._points = []
+        self._changed.notify_all()
 
 
 def last_steps(client: MlflowClient, run: Any) -> dict[str, int]:

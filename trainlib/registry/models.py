@@ -107,7 +107,9 @@ def _alias_holder(client: Any, name: str, alias: str) -> Any:
 
     try:
         return client.get_model_version_by_alias(name, alias)
-    except MlflowException:
+    except MlflowException as error:
+        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise  # not knowing who holds it is no reason to move it
         return None
 
 

@@ -35,7 +35,7 @@ class AttemptRecord:
 
     number: int
     outcome: str
-    """``finished``, or the cause of its failure."""
+    """``finished``, the cause of its failure, or ``lost`` when its coordinating process ended."""
     resumed_from: str | None
     rank: int | None = None
     node: str | None = None
@@ -161,7 +161,7 @@ def open_run(
             flow_run = {"trainlib.flow_run_id": flow_run_id} if flow_run_id else {}
             for key, value in {**driver, **flow_run, **tags}.items():
                 client.set_tag(found.info.run_id, key, value)
-            return RegisteredRun(client, found, config, uri=uri, continued=True)
+            return _registered(client, found, config, uri=uri, continued=True)
         every = {**source_tags(), **driver, **tags}
         if config.name:
             every["trainlib.name"] = config.name
@@ -170,7 +170,19 @@ def open_run(
         created = client.create_run(
             experiment_id, start_time=int(time.time() * 1000), tags=every, run_name=config.name or default_name
         )
-        return RegisteredRun(client, created, config, uri=uri, continued=False)
+        return _registered(client, created, config, uri=uri, continued=False)
+
+
+def _registered(client: MlflowClient, run: Any, config: RunConfig, *, uri: str, continued: bool) -> RegisteredRun:
+    try:
+        registered = RegisteredRun(client, run, config, uri=uri, continued=continued)
+    except BaseException:
+        client.set_terminated(run.info.run_id, "FAILED")  # or it would look as if it ran for ever
+        raise
+    if continued and run.info.status == "RUNNING":  # its process died before it could tell
+        number = len(registered.attempts) + 1
+        registered.record(AttemptRecord(number, "lost", None, message="the process that coordinated it ended"))
+    return registered
 
 
 def find_run(client: MlflowClient, run: str) -> Any:

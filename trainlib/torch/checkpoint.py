@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +45,9 @@ class TorchCheckpoint(Checkpoint):
 
         folder = tempfile.mkdtemp(prefix="trainlib-torch-")
         torch.save(what, Path(folder) / _FILE)
-        return cls(folder)
+        made = cls(folder)
+        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)  # it is copied when it is reported
+        return made
 
     def get_model(self, model: torch.nn.Module | None = None) -> torch.nn.Module:
         """The model. One that was saved as a state dict needs a ``model`` to load it into."""
