@@ -115,6 +115,7 @@ class Training:
         """
         number = len(self.run.attempts) + 1
         newest = self.run.checkpoints.newest()
+        self.run.checkpoints.in_use = newest
         resumed_at = newest.iteration if newest else 0
         self._history.attempt_starts(resumed_at)
         self._notify("on_trial_start" if number == 1 else "on_trial_restore", iteration=resumed_at)
@@ -136,6 +137,8 @@ class Training:
             if failure is error:
                 raise
             raise failure from error
+        self.run.checkpoints.in_use = None
+        self.run.checkpoints.prune()
         self.run.metrics.flush()
         self.run.record(AttemptRecord(number, "finished", resumed_from))
         return self._outcome(returned)
@@ -235,12 +238,10 @@ class Training:
         staged = report.checkpoint
         assert staged is not None
         metrics = report.metrics or {}
-        model = self.run.checkpoints.create(staged, report.iteration, metrics)
-        self.run.metrics.write(report.iteration, metrics, report.timestamp, model_id=model.model_id, warn=self.say)
+        pending = self.run.checkpoints.create(staged, report.iteration, metrics)
+        self.run.metrics.write(report.iteration, metrics, report.timestamp, model_id=pending.model_id, warn=self.say)
         # Metrics first: a checkpoint must never be newer than the metrics that lead up to it.
-        self.run.checkpoints.commit_behind(
-            model, staged, report.iteration, metrics, before=self.run.metrics.flush, store=self._store
-        )
+        self.run.checkpoints.commit_behind(pending, staged.path, before=self.run.metrics.flush, store=self._store)
         self._notify("on_checkpoint", iteration=report.iteration, checkpoint=Checkpoint(staged.path))
 
     def _store(self, folder: str, location: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 import ray
 from ray.util import placement_group_table
 
-from trainlib import Checkpoint, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
+from trainlib import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
 from trainlib.execution.causes import Cause
 from trainlib.execution.pool import pool
 from trainlib.torch import TorchTrainer
@@ -138,6 +138,16 @@ def test_without_a_budget_nothing_is_retried(tmp_path):
     with pytest.raises(TrainingFailedError) as caught:
         trainer(tmp_path, always_dies, max_failures=0).fit()
     assert caught.value.attempt == 1
+
+
+def test_a_checkpoint_that_was_resumed_from_goes_when_it_is_no_longer_needed(tmp_path, registry):
+    one = trainer(tmp_path, dying=[1])
+    one.run_config.checkpoint_config = CheckpointConfig(num_to_keep=1)
+    result = one.fit()
+    assert result.metrics["start"] == 5
+    experiment = registry.get_run(result.run_id).info.experiment_id
+    models = registry.search_logged_models([experiment], filter_string=f"source_run_id = '{result.run_id}'")
+    assert [model.name for model in models] == ["checkpoint_000007"]
 
 
 def repeats(config: dict) -> None:

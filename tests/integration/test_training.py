@@ -294,7 +294,8 @@ def leaves_traces(config: dict) -> dict:
     logging.getLogger().setLevel(1)
     warnings.simplefilter("ignore")
     if config["thread"]:
-        ThreadPoolExecutor(1).submit(os.getpid).result()  # its thread goes on waiting for more
+        sys.left_behind = ThreadPoolExecutor(1)  # its thread goes on waiting for more
+        sys.left_behind.submit(os.getpid).result()
     session.report({"epoch": 0})
     return found
 

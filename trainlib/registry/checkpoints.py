@@ -49,6 +49,8 @@ class CheckpointStore:
         self._experiment_id = experiment_id
         self._config = config
         self._log_dir = log_dir
+        self.in_use: SavedCheckpoint | None = None
+        """What the present attempt started from: its ranks read it in their own time."""
         self._saved: list[SavedCheckpoint] = []
         self._commits: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
@@ -92,8 +94,8 @@ class CheckpointStore:
         Path(self.staging).mkdir(parents=True, exist_ok=True)
         return self.staging
 
-    def create(self, staged: StagedCheckpoint, iteration: int, metrics: dict[str, Any]) -> Any:
-        """The logged model that a checkpoint will be, still PENDING.
+    def create(self, staged: StagedCheckpoint, iteration: int, metrics: dict[str, Any]) -> SavedCheckpoint:
+        """What a staged checkpoint will be once it is committed; its logged model is still PENDING.
 
         Raises:
             ConnectionFailedError: MLflow does not take it.
@@ -107,7 +109,7 @@ class CheckpointStore:
         if len(text) <= _LONGEST_TAG:
             tags["trainlib.metrics"] = text
         try:
-            return self._client.create_logged_model(
+            model = self._client.create_logged_model(
                 experiment_id=self._experiment_id,
                 name=f"checkpoint_{staged.index:06d}",
                 source_run_id=self._run_id,
@@ -116,50 +118,37 @@ class CheckpointStore:
             )
         except MlflowException as error:
             raise ConnectionFailedError(f"MLflow did not take checkpoint_{staged.index:06d}: {error}") from error
+        location = _location(model, staged.index)
+        return SavedCheckpoint(staged.index, iteration, model.model_id, location, staged.score, metrics)
 
-    def commit_behind(
-        self,
-        model: Any,
-        staged: StagedCheckpoint,
-        iteration: int,
-        metrics: dict[str, Any],
-        *,
-        before: Callable[[], None],
-        store: Store,
-    ) -> None:
-        """Bring the files to their place and make the model READY, behind the training and after ``before``."""
+    def commit_behind(self, pending: SavedCheckpoint, folder: str, *, before: Callable[[], None], store: Store) -> None:
+        """Bring the staged folder to its place and make the model READY, behind the training and after ``before``."""
         self._commits = [commit for commit in self._commits if not commit.done() or commit.exception()]
-        self._commits.append(self._thread.submit(self._commit, model, staged, iteration, metrics, before, store))
+        self._commits.append(self._thread.submit(self._commit, pending, folder, before, store))
 
-    def _commit(
-        self,
-        model: Any,
-        staged: StagedCheckpoint,
-        iteration: int,
-        metrics: dict[str, Any],
-        before: Callable[[], None],
-        store: Store,
-    ) -> None:
+    def _commit(self, pending: SavedCheckpoint, folder: str, before: Callable[[], None], store: Store) -> None:
         from mlflow.entities import LoggedModelOutput
 
-        location = storage.join(model.artifact_location, f"checkpoint_{staged.index:06d}")
         try:
-            store(staged.path, location)
+            store(folder, pending.location)
         except Exception:
-            self._client.delete_logged_model(model.model_id)
+            self._client.delete_logged_model(pending.model_id)
             raise
         before()
-        self._client.finalize_logged_model(model.model_id, "READY")
-        self._saved.append(
-            SavedCheckpoint(staged.index, iteration, model.model_id, storage.absolute(location), staged.score, metrics)
-        )
-        shutil.rmtree(Path(staged.path).parent, ignore_errors=True)
-        self._client.log_outputs(self._run_id, [LoggedModelOutput(model.model_id, step=iteration)])
+        self._client.finalize_logged_model(pending.model_id, "READY")
+        self._saved.append(pending)
+        shutil.rmtree(Path(folder).parent, ignore_errors=True)
+        self._client.log_outputs(self._run_id, [LoggedModelOutput(pending.model_id, step=pending.iteration)])
         if self.is_local:
-            self._link(staged.index).unlink(missing_ok=True)
-            self._link(staged.index).symlink_to(self._saved[-1].location)
+            self._link(pending.index).unlink(missing_ok=True)
+            self._link(pending.index).symlink_to(pending.location)
+        self.prune()
+
+    def prune(self) -> None:
+        """Delete what retention does not keep, except what an attempt may still be reading."""
         for old in expendable(self._saved, self._config):
-            self._delete(old)
+            if old != self.in_use:
+                self._delete(old)
 
     def _delete(self, saved: SavedCheckpoint) -> None:
         self._saved.remove(saved)
@@ -218,10 +207,14 @@ def as_saved(model: Any) -> SavedCheckpoint | None:
         index=index,
         iteration=int(tags["trainlib.iteration"]),
         model_id=model.model_id,
-        location=storage.absolute(storage.join(model.artifact_location, f"checkpoint_{index:06d}")),
+        location=_location(model, index),
         score=float(score) if score is not None else None,
         metrics=json.loads(tags.get("trainlib.metrics", "{}")),
     )
+
+
+def _location(model: Any, index: int) -> str:
+    return storage.absolute(storage.join(model.artifact_location, f"checkpoint_{index:06d}"))
 
 
 def as_checkpoint(saved: SavedCheckpoint) -> Checkpoint:

@@ -56,4 +56,5 @@ class TorchTrainer(DataParallelTrainer):
 
     def _settings(self) -> dict[str, Any]:
         settings = super()._settings()
-        return {**settings, "torch_config": settings.pop("backend_config")}
+        settings["torch_config"] = settings.pop("backend_config")
+        return settings
