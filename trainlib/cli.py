@@ -65,17 +65,20 @@ def run_demo(workers: int, epochs: int) -> int:
         "Model": f"{version.name} version {version.version}, {place}",
         "MLflow run": result.training.run_url,
         "Prefect run": embedded.flow_run_url(result.training.flow_run_id or ""),
-        "Open both UIs": _how_to_open(),
     }
+    if _links_need_servers(result.training.run_url or ""):
+        summary["Open both UIs"] = "make ui" if os.environ.get("MAKELEVEL") else "trainlib up"
     for name, value in summary.items():
         console.print(f"{name:16} {value}", soft_wrap=True, markup=False)
     return 0
 
 
-def _how_to_open() -> str:
-    if os.environ.get("MAKELEVEL"):
-        return "make ui"
-    return "trainlib up"
+def _links_need_servers(run_url: str) -> bool:
+    """Whether the links lead to where only `trainlib up` serves something."""
+    from flows import embedded
+    from trainlib.registry.client import LOCAL_UI
+
+    return run_url.startswith(LOCAL_UI) or embedded.flow_run_url("").startswith(embedded.LOCAL_UI)
 
 
 def serve(prefect_port: int, mlflow_port: int) -> int:

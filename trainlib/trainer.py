@@ -44,12 +44,6 @@ class BaseTrainer:
         """Train, and wait for it."""
         raise TypeError(f"{type(self).__name__} cannot train by itself: use a trainer such as TorchTrainer")
 
-    def copy(self) -> Self:
-        """A trainer of its own with the same settings."""
-        import cloudpickle
-
-        return cloudpickle.loads(cloudpickle.dumps(self))  # type: ignore[no-any-return]
-
 
 class DataParallelTrainer(BaseTrainer):
     """Runs one training function in many processes at once.

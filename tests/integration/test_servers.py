@@ -179,7 +179,7 @@ SCRIPT = """
 
 @pytest.fixture
 def outcome_of(servers: Servers, driver, tmp_path) -> Callable:
-    def run(way: str, meanwhile: Callable[[], None] = lambda: None) -> tuple[dict, object]:
+    def run(way: str) -> tuple[dict, object]:
         mark, waiting = tmp_path / "mark", tmp_path / "waiting"
         process = driver(SCRIPT, way, str(mark), str(waiting), f"servers-{way}", **servers.environment())
         if way == "swap":
@@ -187,7 +187,6 @@ def outcome_of(servers: Servers, driver, tmp_path) -> Callable:
             mark.touch()
             servers.swap_node()
         assert process.wait(timeout=180) == 0, process.output
-        meanwhile()
         return process.last_json(), MlflowClient(servers.mlflow).get_run(process.last_json()["run_id"])
 
     return run

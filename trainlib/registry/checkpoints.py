@@ -20,7 +20,7 @@ from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig
 from trainlib.errors import ConnectionFailedError
 from trainlib.execution.events import StagedCheckpoint
-from trainlib.registry.retention import SavedCheckpoint, best, by_quality, expendable
+from trainlib.registry.retention import SavedCheckpoint, best, expendable
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -82,10 +82,6 @@ class CheckpointStore:
     def best(self) -> list[SavedCheckpoint]:
         """The N best, the best of them last."""
         return best(self._saved, self._config)
-
-    def ranked(self) -> list[SavedCheckpoint]:
-        """All of them, the best last."""
-        return by_quality(self._saved, self._config)
 
     # -- saving ---------------------------------------------------------------------------------------
 
