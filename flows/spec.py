@@ -28,7 +28,7 @@ class TrainSpec(BaseModel):
         description="The training function, as module:function.",
         json_schema_extra={"position": 0},
     )
-    framework: Literal["torch", "function"] = Field(
+    framework: Literal["torch", "tensorflow", "horovod", "function"] = Field(
         default="torch", description="What is set up around it.", json_schema_extra={"position": 1}
     )
     train_loop_config: dict[str, Any] = Field(
@@ -70,9 +70,16 @@ class TrainSpec(BaseModel):
             ValueError: there is no such function.
         """
         if self._trainer is None:
+            from trainlib.horovod import HorovodTrainer
+            from trainlib.tensorflow import TensorflowTrainer
             from trainlib.torch import TorchTrainer
 
-            trainers = {"torch": TorchTrainer, "function": DataParallelTrainer}
+            trainers: dict[str, type[DataParallelTrainer]] = {
+                "torch": TorchTrainer,
+                "tensorflow": TensorflowTrainer,
+                "horovod": HorovodTrainer,
+                "function": DataParallelTrainer,
+            }
             self._trainer = trainers[self.framework](
                 _load(self.train_loop),
                 train_loop_config=self.train_loop_config,

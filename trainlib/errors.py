@@ -11,12 +11,17 @@ __all__ = [
     "CapacityError",
     "CheckpointNotFoundError",
     "ConnectionFailedError",
+    "HorovodBuildError",
+    "HorovodUnavailableError",
+    "KerasVersionError",
     "MetricError",
     "OutOfStepError",
+    "PortsTakenError",
     "RunInUseError",
     "RunNotFoundError",
     "ScoreNotReportedError",
     "SessionUnavailableError",
+    "TooFewWorkersError",
     "TrainingFailedError",
     "TrainlibError",
 ]
@@ -87,6 +92,18 @@ class RunInUseError(TrainlibError):
     """A training of that name is being run by another process."""
 
 
+class HorovodBuildError(TrainlibError):
+    """Horovod could not be built for the frameworks of this environment."""
+
+
+class HorovodUnavailableError(TrainlibError, ImportError):
+    """Horovod is missing, or was built for other frameworks than those that are installed."""
+
+
+class KerasVersionError(TrainlibError):
+    """A Keras 3 model was used where only Keras 2 averages gradients."""
+
+
 class MetricError(TrainlibError, TypeError):
     """A reported metric is not a number."""
 
@@ -100,6 +117,22 @@ class ScoreNotReportedError(TrainlibError, KeyError):
 
 class OutOfStepError(TrainlibError):
     """The ranks did not call ``report`` equally often."""
+
+
+class PortsTakenError(TrainlibError, OSError):
+    """No port of a range is free on a node."""
+
+    def __init__(self, ports: object, host: str) -> None:
+        super().__init__(ports, host)
+        self.ports = ports
+        self.host = host
+
+    def __str__(self) -> str:
+        return f"no port of {self.ports} is free on {self.host}: widen port_range, or leave it out to have one picked"
+
+
+class TooFewWorkersError(TrainlibError, ValueError):
+    """A strategy that averages across workers was used with one worker."""
 
 
 class SessionUnavailableError(TrainlibError, RuntimeError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
@@ -58,6 +58,9 @@ class DataParallelTrainer(BaseTrainer):
         >>> trainer.scaling_config.num_workers
         2
     """
+
+    _backend_argument: ClassVar[str] = "backend_config"
+    """The argument that takes the framework's settings."""
 
     def __init__(
         self,
@@ -168,11 +171,26 @@ class DataParallelTrainer(BaseTrainer):
         return {
             "train_loop_per_worker": self.train_loop_per_worker,
             "train_loop_config": self.train_loop_config,
-            "backend_config": self.backend_config,
+            self._backend_argument: self.backend_config,
             "scaling_config": self.scaling_config,
             "run_config": self.run_config,
             "resume_from_checkpoint": self.resume_from_checkpoint,
         }
+
+
+C = TypeVar("C", bound=BackendConfig)
+
+
+def backend_config_of(kind: type[C], **spellings: C | None) -> C:
+    """A framework's settings, from the one argument that was given of several that mean the same."""
+    given = {name: value for name, value in spellings.items() if value is not None}
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} are the same argument: pass one of them")
+    for name, value in given.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is a {type(value).__name__}: pass a {kind.__name__}")
+        return value
+    return kind()
 
 
 def _as_config(model: Any, value: Any, name: str) -> Any:

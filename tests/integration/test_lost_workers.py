@@ -8,12 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-import ray
-from ray.util import placement_group_table
+from leftovers import assert_nothing_left_behind
 
 from trainlib import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
 from trainlib.execution.causes import Cause
-from trainlib.execution.pool import pool
 from trainlib.torch import TorchTrainer
 
 EPOCHS = 8
@@ -46,18 +44,6 @@ def trainer(tmp_path: Path, function=train_func, max_failures: int = 1, **config
         scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(failure_config=FailureConfig(max_failures=max_failures)),
     )
-
-
-def assert_nothing_left_behind() -> None:
-    pool.clear()
-    groups = [group for group in placement_group_table().values() if group["state"] != "REMOVED"]
-    assert groups == []
-    deadline = time.monotonic() + 10
-    while alive := [a for a in ray._private.state.actors().values() if a["State"] == "ALIVE"]:
-        assert time.monotonic() < deadline, alive
-        time.sleep(0.1)
-    home = Path(os.environ["TRAINLIB_HOME"])
-    assert list(home.rglob(".staging")) == []
 
 
 @pytest.mark.parametrize("dying", [[1], [0], [0, 1]], ids=["rank 1", "rank 0", "all ranks"])

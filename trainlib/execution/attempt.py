@@ -18,6 +18,7 @@ from trainlib.execution.backend import Backend, BackendConfig
 from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.events import Event, Failed, Finished, Output, Report
 from trainlib.execution.group import Member, WorkerGroup
+from trainlib.execution.silence import SilenceWatch, pulse_of
 from trainlib.execution.waiting import gather
 from trainlib.execution.worker import pickled
 from trainlib.execution.worker_session import Assignment
@@ -28,6 +29,8 @@ POLL_S = 0.5
 STOP_GRACE_S = 5.0
 # How long a healthy worker may take to say that it is alive.
 ALIVE_S = 3.0
+# Ranks do not return in the same instant. One that is this much later than another is not just about to.
+RETURN_GRACE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
             backend.on_training_start(group, plan.backend)
             if plan.spares:
                 group.warm_spares()
-            conversation = _Conversation(group, plan, observer)
+            conversation = _Conversation(group, backend, plan, observer)
             values = conversation.run()
         except TrainingFailedError:
             if group is not None:
@@ -94,7 +97,7 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
                 finally:
                     group.kill()
             raise
-        except ray.exceptions.RayError as error:
+        except (ray.exceptions.RayError, TimeoutError) as error:
             _kill(group)
             raise _setup_failed(error, plan, nodes) from error
         except BaseException:
@@ -142,10 +145,12 @@ def _setup_failed(error: Exception, plan: AttemptPlan, nodes: list[str]) -> Trai
 class _Conversation:
     """Keeps asking every rank what has happened, until all are done or one has failed."""
 
-    def __init__(self, group: WorkerGroup, plan: AttemptPlan, observer: Observer) -> None:
+    def __init__(self, group: WorkerGroup, backend: Backend, plan: AttemptPlan, observer: Observer) -> None:
         self.abandoned = False
         """Whether functions that were told to stop are still running."""
+        self._group = group
         self._members = group.members
+        self._backend = backend
         self._plan = plan
         self._observer = observer
         self._inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
@@ -153,7 +158,10 @@ class _Conversation:
         self._finished: dict[int, Finished] = {}
         self._failed: dict[int, Failed] = {}
         self._lost: dict[int, Exception] = {}
+        self._returned_at: dict[int, float] = {}
+        self._left: set[int] = set()
         self._stopped_at: float | None = None
+        self._silence = SilenceWatch([member.facts for member in group.members], pulse_of)
 
     def run(self) -> list[Any]:
         call = pickled(self._plan.function)
@@ -168,10 +176,12 @@ class _Conversation:
             self._ask(rank)
         while len(self._finished) < len(self._members):
             self._receive(timeout=POLL_S)
+            self._lost.update(self._silence.lost())
             if self._failed or self._lost:
                 raise self._failure()
             if problem := self._out_of_step():
                 raise problem
+            self._take_leave()
             if self._stopped_at is not None and time.monotonic() - self._stopped_at > STOP_GRACE_S:
                 self.abandoned = True
                 return [None] * len(self._members)
@@ -194,7 +204,13 @@ class _Conversation:
     def _ask(self, rank: int) -> None:
         slowest = min(self._reports)
         answer = self._members[rank].actor.poll.remote(POLL_S, slowest)
-        answer.future().add_done_callback(lambda future: self._inbox.put((rank, future)))
+        self._silence.asked(rank)
+        answer.future().add_done_callback(lambda future: self._hear(rank, future))
+
+    def _hear(self, rank: int, future: Any) -> None:
+        """Called in a thread of Ray's."""
+        self._silence.answered(rank)
+        self._inbox.put((rank, future))
 
     def _receive(self, timeout: float) -> None:
         """Take in one answer, if one comes in time."""
@@ -224,8 +240,17 @@ class _Conversation:
                         member.actor.stop.remote()
             case Finished():
                 self._finished[rank] = event
+                self._returned_at[rank] = time.monotonic()
             case Failed():
                 self._failed[rank] = event
+
+    def _take_leave(self) -> None:
+        """Ranks that have returned take part in no collective any more: let the others not wait for them."""
+        before = time.monotonic() - RETURN_GRACE_S
+        leaving = [rank for rank, at in self._returned_at.items() if at < before and rank not in self._left]
+        if leaving and self._stopped_at is None:
+            self._left.update(leaving)
+            self._backend.on_early_return(self._group, self._plan.backend, leaving)
 
     def _out_of_step(self) -> TrainingFailedError | None:
         """An error if a rank has returned although another one reports more often."""
@@ -263,8 +288,8 @@ class _Conversation:
             except ray.exceptions.RayError as loss:
                 self._lost[rank] = loss
             except TimeoutError as silence:
-                # It may just be busy. With an error of another rank at hand, only a lost node is to blame.
-                if not self._failed or cluster.node_is_lost(self._members[rank].facts.node_id):
+                # It may just be busy: with an error of another rank at hand, that one is to blame.
+                if not self._failed or self._is_gone(rank):
                     self._lost[rank] = silence
         if self._lost:
             causes = {rank: self._cause_of_loss(rank, loss) for rank, loss in self._lost.items()}
@@ -274,9 +299,19 @@ class _Conversation:
             what = "lost its node, which was drained or is gone" if preempted else f"died: {_why(self._lost[rank])}"
             return self._error(rank, causes[rank], what)
         rank, failed = min(self._failed.items(), key=lambda item: item[1].timestamp)
-        failure = self._error(rank, Cause.USER, f"raised {failed.summary}")
+        what = f"raised {failed.summary}"
+        if self._left:
+            gone = ", ".join(map(str, sorted(self._left)))
+            what += f" [rank {gone} had returned before: if this was a collective, every rank must take part in it]"
+        failure = self._error(rank, Cause.USER, what)
         failure.__cause__ = _revive(failed)
         return failure
+
+    def _is_gone(self, rank: int) -> bool:
+        """Whether a rank that does not answer has lost its node, or is a process that was stopped."""
+        facts = self._members[rank].facts
+        pulse = None if (lost := cluster.node_is_lost(facts.node_id)) else pulse_of(facts)
+        return lost or (pulse is not None and pulse.stopped)
 
     def _cause_of_loss(self, rank: int, error: Exception) -> Cause:
         return cause_of(error, node_lost=cluster.node_is_lost(self._members[rank].facts.node_id))

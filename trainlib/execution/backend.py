@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -24,6 +25,14 @@ class Backend:
 
     def on_training_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         """The training function is about to start."""
+
+    def on_early_return(
+        self, worker_group: WorkerGroup, backend_config: BackendConfig, returned: Sequence[int]
+    ) -> None:
+        """These ranks have returned while others still run. See to it that none waits for them in a collective.
+
+        What it starts on the workers must not be waited for: they may be busy.
+        """
 
     def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         """All training functions have returned. Disconnect the workers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -72,6 +73,12 @@ class TorchBackend(Backend):
             timeout=backend_config.timeout_s,
         )
 
+    def on_early_return(
+        self, worker_group: WorkerGroup, backend_config: BackendConfig, returned: Sequence[int]
+    ) -> None:
+        for rank in returned:
+            worker_group.execute_single_async(rank, _hang_up)
+
     def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         worker_group.execute(_leave)
 
@@ -116,6 +123,14 @@ def _join(config: TorchConfig, host: str, port: int, places: dict[str, int]) -> 
         world_size=places["WORLD_SIZE"],
         timeout=timeout,
     )
+
+
+def _hang_up() -> None:
+    """Close the connections to the other ranks, so that their collectives fail instead of waiting for this one."""
+    dist = _dist()
+    # NCCL's own group would wait here for the others; its collectives end by their timeout.
+    if dist.is_initialized() and dist.get_backend() == "gloo":
+        dist.destroy_process_group()
 
 
 def _leave() -> None:

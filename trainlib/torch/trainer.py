@@ -8,7 +8,7 @@ from typing import Any
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.torch.config import TorchConfig
-from trainlib.trainer import DataParallelTrainer, TrainLoop
+from trainlib.trainer import DataParallelTrainer, TrainLoop, backend_config_of
 
 __all__ = ["TorchTrainer"]
 
@@ -29,6 +29,8 @@ class TorchTrainer(DataParallelTrainer):
         1
     """
 
+    _backend_argument = "torch_config"
+
     def __init__(
         self,
         train_loop_per_worker: TrainLoop,
@@ -43,18 +45,11 @@ class TorchTrainer(DataParallelTrainer):
         """A trainer; ``torch_config`` and ``torch_backend`` are two spellings of one argument."""
         if find_spec("torch") is None:
             raise ImportError("TorchTrainer needs PyTorch: pip install 'trainlib[torch]'")
-        if torch_config is not None and torch_backend is not None:
-            raise ValueError("torch_config and torch_backend are the same argument: pass one of them")
         super().__init__(
             train_loop_per_worker,
             train_loop_config=train_loop_config,
-            backend_config=torch_config or torch_backend or TorchConfig(),
+            backend_config=backend_config_of(TorchConfig, torch_config=torch_config, torch_backend=torch_backend),
             scaling_config=scaling_config,
             run_config=run_config,
             resume_from_checkpoint=resume_from_checkpoint,
         )
-
-    def _settings(self) -> dict[str, Any]:
-        settings = super()._settings()
-        settings["torch_config"] = settings.pop("backend_config")
-        return settings

@@ -1,0 +1,194 @@
+"""What holds for every backend: gradients are averaged, and whatever happens to a rank, nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import backends
+import numpy as np
+import psutil
+import pytest
+from leftovers import assert_nothing_left_behind
+
+from trainlib import FailureConfig, RunConfig, TrainingFailedError, session
+from trainlib.execution.causes import Cause
+
+# -- gradients are averaged ----------------------------------------------------------------------------
+
+STEPS = 20
+
+
+def fit_and_write_weights(config: dict) -> None:
+    weights = backends.FITS[config["model"]](STEPS)
+    rank = session.get_world_rank()
+    Path(config["folder"], f"{rank}.json").write_text(json.dumps(weights))
+    session.report({"done": 1})
+
+
+@pytest.mark.parametrize("model", backends.FITS)
+def test_ranks_that_start_differently_end_equal_and_as_one_process_would(tmp_path, model):
+    backend = model.partition(" ")[0]
+    backends.trainer(backend, fit_and_write_weights, model=model, folder=str(tmp_path)).fit()
+
+    first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
+    assert first == second, "bitwise, since both have applied the same averaged gradients"
+    # Each rank has seen one half of the rows: only averaged gradients lead to where all rows lead.
+    np.testing.assert_allclose(first, backends.fit_in_one_process(STEPS), rtol=1e-5)
+
+
+# -- something happens to a rank -------------------------------------------------------------------------
+
+LONG_S = 120
+
+
+def meets_a_fault(config: dict) -> None:
+    """Averages for ever, unless something happens to one rank in its third step."""
+    mean = backends.collective(config["backend"])
+    for step in range(1000):
+        assert mean(float(session.get_world_rank())) == 0.5
+        session.report({"step": step})
+        if step == 2 and session.get_world_rank() == config["rank"]:
+            Path(config["mark"]).write_text(json.dumps([time.time(), os.getpid()]))
+            match config["fault"]:
+                case "is killed":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                case "is stopped":
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                case "raises":
+                    raise ValueError("no more data")
+                case "returns early":
+                    return
+                case "calls no collectives any more":
+                    time.sleep(LONG_S)
+        if step > 2:
+            time.sleep(0.05)
+
+
+def averages(config: dict) -> None:
+    mean = backends.collective(config["backend"])
+    session.report({"mean": mean(float(session.get_world_rank()))})
+
+
+FAULTS = [
+    # what happens, to which rank, the cause, whether that rank is blamed, within how many seconds
+    ("is killed", 0, Cause.WORKER, True, 10),
+    ("is killed", 1, Cause.WORKER, True, 10),
+    ("raises", 1, Cause.USER, True, 10),
+    ("returns early", 1, Cause.USER, False, 10),
+    ("returns early", 0, Cause.USER, False, 10),
+    ("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10),
+    ("is stopped", 1, Cause.WORKER, True, 15),
+]
+
+
+def assert_gone(pid: int) -> None:
+    """Ray gives a process five seconds to end by itself, and a stopped one cannot."""
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(pid):
+        assert time.monotonic() < deadline, f"process {pid} is still there"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("backend", backends.BACKENDS)
+@pytest.mark.parametrize(
+    ("fault", "rank", "cause", "is_blamed", "within"), FAULTS, ids=[f"rank {fault[1]} {fault[0]}" for fault in FAULTS]
+)
+def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, backend, fault, rank, cause, is_blamed, within):
+    mark = tmp_path / "at"
+    with pytest.raises(TrainingFailedError) as caught:
+        backends.trainer(backend, meets_a_fault, fault=fault, rank=rank, mark=str(mark)).fit()
+    at, pid = json.loads(mark.read_text())
+    took = time.time() - at
+
+    assert caught.value.cause is cause
+    assert (caught.value.rank == rank) is is_blamed, caught.value
+    if fault == "returns early":
+        assert f"rank {rank} had returned before" in str(caught.value)
+    assert took < within
+    assert_nothing_left_behind()
+    assert_gone(pid)
+    assert backends.trainer(backend, averages).fit().metrics["mean"] == 0.5, "the next training works"
+
+
+# -- a resumed curve ---------------------------------------------------------------------------------------
+
+EPOCHS = 6
+
+
+def train_torch(config: dict, die: backends.Callable) -> None:
+    """Adam on linear regression, by hand, for torch and Horovod alike."""
+    import torch
+
+    from trainlib import Checkpoint
+    from trainlib.torch import prepare_model
+
+    features, targets = map(torch.from_numpy, backends.own_rows())
+    network = torch.nn.Linear(backends.FEATURES, 1)
+    for parameter in network.parameters():
+        torch.nn.init.constant_(parameter, 0.1)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.05)
+    start = 0
+    model = network
+    if config["backend"] == "horovod":
+        import horovod.torch as hvd
+
+        hvd.init()
+        optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=network.named_parameters())
+    else:
+        model = prepare_model(network)
+    if checkpoint := session.get_checkpoint():
+        saved = checkpoint.to_dict()
+        network.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        start = saved["epoch"] + 1
+    mean = backends.collective(config["backend"])
+    for epoch in range(start, EPOCHS):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(features), targets)
+        loss.backward()
+        optimizer.step()
+        state = {"epoch": epoch, "model": network.state_dict(), "optimizer": optimizer.state_dict()}
+        session.report({"loss": mean(loss.item())}, checkpoint=Checkpoint.from_dict(state))
+        die(epoch)
+        mean(0.0)
+
+
+def train_keras(config: dict, die: backends.Callable) -> None:
+    """The same in Keras, where the callback does the reporting and the resuming."""
+    import tensorflow as tf
+
+    from trainlib.tensorflow import ReportCheckpointCallback, prepare_dataset_shard
+
+    tf.keras.utils.set_random_seed(0)
+    with tf.distribute.MultiWorkerMirroredStrategy().scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(backends.FEATURES,))])
+        model.compile(tf.keras.optimizers.Adam(0.05), "mse")
+    rows = prepare_dataset_shard(tf.data.Dataset.from_tensor_slices(backends.own_rows()).batch(8))
+    dying = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: die(epoch))
+    model.fit(rows, epochs=EPOCHS, verbose=0, callbacks=[ReportCheckpointCallback(), dying])
+
+
+def train_and_die(config: dict) -> None:
+    def die(epoch: int) -> None:
+        if epoch == 3 and session.get_world_rank() == 1 and session.get_context().get_attempt() <= config["deaths"]:
+            time.sleep(1.0)  # rank 0's checkpoint of this epoch is committed by then
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    (train_keras if config["backend"] == "tensorflow" else train_torch)(config, die)
+
+
+@pytest.mark.parametrize("backend", backends.BACKENDS)
+def test_a_resumed_curve_continues_the_interrupted_one_exactly(registry, curve, backend):
+    retry = RunConfig(failure_config=FailureConfig(max_failures=1))
+    whole = backends.trainer(backend, train_and_die, deaths=0).fit()
+    resumed = backends.trainer(backend, train_and_die, deaths=1, run_config=retry).fit()
+
+    assert resumed.attempts == 2
+    tags = registry.get_run(resumed.run_id).data.tags
+    assert '"resumed_from": "checkpoint_000003"' in tags["trainlib.attempt.002"]
+    assert curve(resumed.run_id, "loss") == curve(whole.run_id, "loss")
+    assert [step for step, _ in curve(whole.run_id, "loss")] == list(range(1, EPOCHS + 1))

@@ -1,0 +1,9 @@
+"""Horovod: its trainer and its backend, for torch and for TensorFlow.
+
+Horovod is built for the frameworks of an environment: ``python -m trainlib.horovod.build``.
+"""
+
+from trainlib.horovod.config import HorovodConfig
+from trainlib.horovod.trainer import HorovodTrainer
+
+__all__ = ["HorovodConfig", "HorovodTrainer"]

@@ -1,0 +1,186 @@
+"""Builds Horovod for the torch and TensorFlow of this environment, and installs it: ``python -m trainlib.horovod.build``.
+
+It takes some minutes, once: what was built is kept in a cache, under the versions that it was built for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+from filelock import FileLock
+from rich.console import Console
+
+from trainlib.errors import HorovodBuildError
+from trainlib.horovod import recipe
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def main() -> int:
+    """Build and install; gives the exit code."""
+    try:
+        ensure()
+    except HorovodBuildError as error:
+        Console(stderr=True, soft_wrap=True).print(f"Horovod: {error}", style="red", markup=False, highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def ensure() -> None:
+    """See to it that the Horovod in this environment fits its frameworks."""
+    frameworks = recipe.installed_frameworks()
+    if not frameworks:
+        raise HorovodBuildError("needs torch or TensorFlow to be built for: pip install 'trainlib[horovod]'")
+    wanted = recipe.wanted_version(frameworks)
+    if recipe.installed_version() == wanted:
+        return
+    _install(cached_wheel(frameworks) or build(frameworks))
+    console.print(f"Horovod {wanted} is installed")
+
+
+def cache_folder(frameworks: Mapping[str, str]) -> Path:
+    """Where the build for these frameworks, this Python and this machine is kept."""
+    base = os.environ.get("TRAINLIB_CACHE") or Path(
+        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "trainlib"
+    )
+    tag = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
+    return Path(base) / "horovod" / f"{recipe.wanted_version(frameworks)}-{tag}"
+
+
+def cached_wheel(frameworks: Mapping[str, str]) -> Path | None:
+    """The wheel that an earlier build left."""
+    return next(cache_folder(frameworks).glob("*.whl"), None)
+
+
+def build(frameworks: Mapping[str, str]) -> Path:
+    """Build the wheel into the cache. Processes that want the same one at once wait for the first."""
+    _require_tools()
+    folder = cache_folder(frameworks)
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):
+        if wheel := cached_wheel(frameworks):
+            return wheel
+        versions = " and ".join(f"{name} {version}" for name, version in frameworks.items())
+        console.print(f"Building Horovod {recipe.VERSION} for {versions}: some minutes, once")
+        # Not in the cache: Horovod's CMake files take the path of the source for a regular expression.
+        with tempfile.TemporaryDirectory(prefix="horovod-") as scratch:
+            source = _unpacked(Path(scratch))
+            recipe.apply_edits(source)
+            made = _compile(source, Path(scratch) / "wheel", frameworks, log=folder / "build.log")
+            _require_libraries(made, frameworks)
+            partial = Path(shutil.copy(made, folder / f"{made.name}.partial"))
+            return partial.rename(folder / made.name)
+
+
+def _require_tools() -> None:
+    compiler = os.environ.get("CXX", "g++")
+    missing = [tool for tool in (compiler, "make", "cmake") if shutil.which(tool, path=_path()) is None]
+    if missing:
+        raise HorovodBuildError(
+            f"{' and '.join(missing)} not found, which it is built with. On Debian or Ubuntu: "
+            "apt-get install g++ make; pip install cmake"
+        )
+
+
+def _path() -> str:
+    """Where programs are looked for: first next to this Python, where pip puts cmake."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
+def _unpacked(scratch: Path) -> Path:
+    """The source, checked against its hash."""
+    console.print("  downloading the source")
+    wanted = scratch / "requirements.txt"
+    wanted.write_text(f"horovod=={recipe.VERSION} --hash=sha256:{recipe.SOURCE_SHA256}\n")
+    _pip(
+        *("download", "--require-hashes", "--no-deps", "--no-binary", ":all:", "--no-build-isolation"),
+        *("--dest", str(scratch), "-r", str(wanted)),
+    )
+    with tarfile.open(scratch / f"horovod-{recipe.VERSION}.tar.gz") as archive:
+        archive.extractall(scratch, filter="data")
+    return scratch / f"horovod-{recipe.VERSION}"
+
+
+def _compile(source: Path, target: Path, frameworks: Mapping[str, str], log: Path) -> Path:
+    started = time.monotonic()
+    command = _pip_command("wheel", "-v", "--no-build-isolation", "--no-deps", "-w", str(target), str(source))
+    with (
+        open(log, "w") as file,
+        subprocess.Popen(
+            command, env=_environment(frameworks), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
+        try:
+            _show_progress(process, file)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        tail = "\n".join(log.read_text().splitlines()[-20:])
+        raise HorovodBuildError(f"the build failed. Its last lines:\n{tail}\nThe whole output is in {log}")
+    console.print(f"  built in {time.monotonic() - started:.0f} s")
+    return next(target.glob("*.whl"))
+
+
+def _require_libraries(wheel: Path, frameworks: Mapping[str, str]) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    for framework in frameworks:
+        if not any(name.startswith(recipe.LIBRARIES[framework]) for name in names):
+            raise HorovodBuildError(f"the build came out without its library for {framework}")
+
+
+def _show_progress(process: subprocess.Popen[str], log: TextIO) -> None:
+    """Copy the output to ``log``; tell every tenth of the way."""
+    assert process.stdout is not None
+    shown = -10
+    for line in process.stdout:
+        log.write(line)
+        if (match := re.match(r"\s*\[\s*(\d+)%\]", line)) and int(match[1]) >= shown + 10:
+            shown = int(match[1]) // 10 * 10
+            console.print(f"  compiling {shown:3d} %")
+
+
+def _environment(frameworks: Mapping[str, str]) -> dict[str, str]:
+    # What a `make` that runs this would tell a `make` that this runs does not concern it.
+    environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    for name, its_name in recipe.FRAMEWORKS.items():
+        environment[f"HOROVOD_{'WITH' if name in frameworks else 'WITHOUT'}_{its_name.upper()}"] = "1"
+    return {
+        **environment,
+        **recipe.ENVIRONMENT,
+        "PATH": _path(),
+        "MAKEFLAGS": f"-j{os.cpu_count() or 1}",
+        "HOROVOD_LOCAL_VERSION": recipe.local_version(frameworks),
+    }
+
+
+def _install(wheel: Path) -> None:
+    _pip("install", "--no-deps", "--force-reinstall", str(wheel))
+
+
+def _pip(*arguments: str) -> None:
+    done = subprocess.run(_pip_command(*arguments), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise HorovodBuildError(f"pip {arguments[0]} failed:\n{(done.stderr or done.stdout).strip()}")
+
+
+def _pip_command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""TensorFlow's cluster: its settings, and how the workers find each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from trainlib.execution import ports
+from trainlib.execution.backend import Backend, BackendConfig
+from trainlib.execution.ports import PortRange
+from trainlib.execution.waiting import gather
+
+if TYPE_CHECKING:
+    from trainlib.execution.group import WorkerGroup
+
+__all__ = ["TensorflowConfig"]
+
+
+class TensorflowConfig(BackendConfig):
+    """How the workers become one TensorFlow cluster.
+
+    Example:
+        >>> from trainlib.tensorflow import TensorflowConfig
+        >>> TensorflowConfig(port_range=(20000, 20100)).timeout_s
+        1800
+    """
+
+    framework: ClassVar[str] = "tensorflow"
+    state_module: ClassVar[str | None] = "trainlib.tensorflow.state"
+
+    timeout_s: int = Field(
+        default=1800, gt=0, description="Seconds after which a collective that makes no progress is an error."
+    )
+    port_range: PortRange | None = Field(
+        default=None, description="First and last port that workers may listen on. Default: any that is free."
+    )
+
+    @property
+    def backend_cls(self) -> type[Backend]:
+        return TensorflowBackend
+
+
+class TensorflowBackend(Backend):
+    """Tells every worker where all of them are, as TF_CONFIG, which TensorFlow's strategies read."""
+
+    def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
+        assert isinstance(backend_config, TensorflowConfig)
+        numbers = worker_group.execute(_hold_port, backend_config.port_range)
+        addresses = [
+            f"{member.facts.node_ip}:{port}" for member, port in zip(worker_group.members, numbers, strict=True)
+        ]
+        gather(
+            [
+                worker_group.execute_single_async(rank, _configure, addresses, rank, backend_config.timeout_s)
+                for rank in range(len(worker_group))
+            ]
+        )
+
+    def on_early_return(
+        self, worker_group: WorkerGroup, backend_config: BackendConfig, returned: Sequence[int]
+    ) -> None:
+        # A worker cannot leave by itself: its server goes on answering. So those that still run are told.
+        names = ", ".join(map(str, returned))
+        for rank in set(range(len(worker_group))) - set(returned):
+            worker_group.execute_single_async(rank, _abort_collectives, f"rank {names} has returned")
+
+
+# The worker's port, from the moment that it is known until the process ends.
+_held: socket.socket | None = None
+
+
+def _hold_port(port_range: PortRange | None) -> int:
+    global _held
+    _held = ports.hold("", port_range)
+    return int(_held.getsockname()[1])
+
+
+def _configure(addresses: list[str], rank: int, timeout_s: int) -> None:
+    from trainlib.tensorflow import guard
+    from trainlib.tensorflow.stalls import watch_for_stalls
+
+    task = {"type": "worker", "index": rank}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": addresses}, "task": task})
+    guard.install(world_size=len(addresses))
+    watch_for_stalls(timeout_s)
+
+
+def _abort_collectives(why: str) -> None:
+    from trainlib.tensorflow.stalls import abort_collectives
+
+    abort_collectives(why)
