@@ -5,21 +5,27 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := torch,sklearn,tensorboard,dev
 READY := $(VENV)/.ready
+EXTRAS := torch,sklearn,tensorboard,dev
+# Only the tests and the benchmarks need all backends.
+MORE := tensorflow,horovod
+BACKENDS := $(VENV)/.ready-backends
 
 # Everything that `make` runs keeps its state in this folder, and `make clean` removes it.
 export TRAINLIB_HOME ?= $(CURDIR)/.trainlib
 export PREFECT_HOME ?= $(TRAINLIB_HOME)/prefect
 
-.PHONY: demo test lint format bench ui lock clean help
+.PHONY: demo test horovod lint format bench ui lock clean help
 
 demo: $(READY) ## Set up, then preprocess, train, select and register a digits model on 2 workers
 	@mkdir -p $(PREFECT_HOME)
 	@$(BIN)/trainlib demo
 
-test: $(READY) lint ## Set up, then lint and run the whole test suite
+test: lint horovod ## Set up, then lint and run the whole test suite
 	@$(BIN)/python -m pytest
+
+horovod: $(BACKENDS) ## Build Horovod for the installed torch and TensorFlow, once for each pair of versions
+	@$(BIN)/python -m trainlib.horovod.build
 
 lint: $(READY) ## Check style, formatting and types
 	@$(BIN)/ruff check .
@@ -30,15 +36,15 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(READY) ## Measure against torchrun and Ray Train, side by side
+bench: horovod ## Measure against the frameworks' own launchers and Ray Train, side by side
 	@$(BIN)/python -m bench
 
 ui: $(READY) ## Serve the Prefect and MLflow UIs on what the demo recorded
 	@mkdir -p $(PREFECT_HOME)
 	@$(BIN)/trainlib up
 
-lock: $(READY) ## Write the versions that are installed now into requirements.lock
-	@{ head -n 1 requirements.lock; $(BIN)/pip freeze --exclude trainlib | sed 's/+cpu$$//'; } > requirements.new
+lock: $(BACKENDS) ## Write the versions that are installed now into requirements.lock
+	@{ head -n 1 requirements.lock; $(BIN)/pip freeze --all --exclude pip --exclude trainlib --exclude horovod | sed 's/+cpu$$//'; } > requirements.new
 	@mv requirements.new requirements.lock
 
 clean: ## Remove the environment, what the demo recorded, and caches
@@ -48,13 +54,23 @@ clean: ## Remove the environment, what the demo recorded, and caches
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Installs extras, and tells how far it is.
+define install
+$(BIN)/pip install --disable-pip-version-check -c requirements.lock -e '.[$(1)]' 2>&1 | tee $(VENV)/install.log \
+	| awk '/^ *Collecting/ {n++; if (n % 20 == 0) {printf "  %d packages found\n", n; fflush()}} \
+	       /^Installing collected/ {print "  installing"; fflush()} /^ERROR/ {print; fflush()}' \
+	|| { tail -n 5 $(VENV)/install.log; exit 1; }
+endef
+
 $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "trainlib needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "Setting up $(VENV): a few minutes, once"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --disable-pip-version-check -c requirements.lock -e '.[$(EXTRAS)]' 2>&1 | tee $(VENV)/install.log \
-		| awk '/^ *Collecting/ {n++; if (n % 20 == 0) {printf "  %d packages found\n", n; fflush()}} \
-		       /^Installing collected/ {print "  installing"; fflush()} /^ERROR/ {print; fflush()}' \
-		|| { tail -n 5 $(VENV)/install.log; exit 1; }
+	@$(call install,$(EXTRAS))
+	@touch $@
+
+$(BACKENDS): $(READY)
+	@echo "Adding TensorFlow, and what Horovod is built with"
+	@$(call install,$(MORE))
 	@touch $@
