@@ -20,7 +20,14 @@ MODULES = sorted(
     for _, name, _ in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if name != "flows.serve"
 )
-PUBLIC = ["trainlib", "trainlib.callbacks", "trainlib.execution", "trainlib.torch"]
+PUBLIC = [
+    "trainlib",
+    "trainlib.callbacks",
+    "trainlib.execution",
+    "trainlib.horovod",
+    "trainlib.tensorflow",
+    "trainlib.torch",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -38,6 +45,9 @@ def test_public_names_are_documented(name):
 
 
 def test_importing_the_library_imports_no_framework():
-    code = "import sys, trainlib, trainlib.torch; print([m for m in ('torch', 'tensorflow', 'prefect', 'mlflow') if m in sys.modules])"
+    code = (
+        "import sys, trainlib, trainlib.torch, trainlib.tensorflow, trainlib.horovod; "
+        "print([m for m in ('torch', 'tensorflow', 'horovod', 'prefect', 'mlflow') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -99,7 +99,7 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
             raise
         except (ray.exceptions.RayError, TimeoutError) as error:
             _kill(group)
-            raise _setup_failed(error, plan, nodes) from error
+            raise _setup_failed(error, plan, nodes) from getattr(error, "cause", error)
         except BaseException:
             _kill(group)
             raise
@@ -134,7 +134,7 @@ def _setup_failed(error: Exception, plan: AttemptPlan, nodes: list[str]) -> Trai
     """A worker was lost, or the backend raised, before the training function ran."""
     cause = cause_of(error, node_lost=any(cluster.node_is_lost(node) for node in nodes))
     if isinstance(error, ray.exceptions.RayTaskError):
-        what = f"setting up {plan.backend.framework} raised {error.cause!r}"
+        what = f"setting up {plan.backend.framework} raised {type(error.cause).__name__}: {error.cause}"
     elif cause is Cause.USER:
         what = f"a worker for {plan.backend.framework} could not be started: {str(error).strip().splitlines()[-1]}"
     else:

@@ -27,7 +27,7 @@ def _guard_keras_3(implementation: Any) -> None:
             raise KerasVersionError(
                 f"{type(optimizer).__name__} is an optimizer of Keras 3, with which hvd.DistributedOptimizer does not average "
                 "gradients. In workers tf.keras is Keras 2: use an optimizer and a model from `tf.keras` (or `tf_keras`) "
-                "instead of `keras`, or average in your own step with hvd.DistributedGradientTape"
+                "instead of `keras`, or take the gradients with tf.GradientTape and average them with hvd.grouped_allreduce"
             )
         return wrap(*args, **kwargs)
 
