@@ -6,9 +6,9 @@ from trainlib.torch import TorchTrainer
 
 
 def train_func():
-    from bench.scripts.network import train
+    from bench.scripts.network import train_ddp
 
-    return train(session.report)
+    return train_ddp(session.report)
 
 
 result = TorchTrainer(train_func, scaling_config=ScalingConfig(num_workers=2)).fit()
