@@ -26,18 +26,23 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each side; the median counts")
     parser.add_argument("--list", action="store_true", help="say what there is to measure, and end")
     arguments = parser.parse_args()
-    if unknown := sorted(set(arguments.names) - set(names)):
+    if unknown := sorted(name for name in arguments.names if not any(_is_called(each, name) for each in names)):
         parser.error(f"no measurement is called {', '.join(unknown)}: there are {', '.join(names)}")
     if arguments.repeat < 1:
         parser.error(f"--repeat is {arguments.repeat}: it takes at least one run")
     if arguments.list:
         for measurement in MEASUREMENTS:
-            print(f"{measurement.name:<13} {measurement.what}, trainlib / {measurement.other.name}")
+            print(f"{measurement.name:<21} {measurement.what}, trainlib / {measurement.other.name}")
         return
-    chosen = [m for m in MEASUREMENTS if not arguments.names or m.name in arguments.names]
+    chosen = [m for m in MEASUREMENTS if not arguments.names or any(_is_called(m.name, n) for n in arguments.names)]
     with bench() as prepared:
         numbers = measure(prepared, chosen, arguments.repeat)
     Console().print(table(chosen, numbers))
+
+
+def _is_called(name: str, asked: str) -> bool:
+    """Whether a measurement is meant: by its name, or by what it has in common with others, as in `throughput`."""
+    return name == asked or name.startswith(f"{asked}-")
 
 
 def measure(prepared: Bench, chosen: list[Measurement], repeat: int) -> dict[str, Numbers]:

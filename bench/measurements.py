@@ -38,7 +38,7 @@ class Measurement:
 # "local": a Ray of its own, even where a cluster runs on this machine.
 _V1 = {"RAY_TRAIN_V2_ENABLED": "0", "RAY_ADDRESS": "local"}
 # Each of two workers has one core.
-_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 _TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
 _HOROVODRUN = ("-m", "horovod.runner.launch", "-np", "2", "--gloo", sys.executable, "-m")
 _KERAS_2 = {"TF_USE_LEGACY_KERAS": "1"}

@@ -21,6 +21,7 @@ __all__ = [
     "RunNotFoundError",
     "ScoreNotReportedError",
     "SessionUnavailableError",
+    "StalledError",
     "TooFewWorkersError",
     "TrainingFailedError",
     "TrainlibError",
@@ -129,6 +130,10 @@ class PortsTakenError(TrainlibError, OSError):
 
     def __str__(self) -> str:
         return f"no port of {self.ports} is free on {self.host}: widen port_range, or leave it out to have one picked"
+
+
+class StalledError(TrainlibError):
+    """A rank waited in vain for another one in a collective."""
 
 
 class TooFewWorkersError(TrainlibError, ValueError):

@@ -119,12 +119,16 @@ class Session(Protocol):
     """What stands behind the functions of this module inside a worker."""
 
     context: TrainContext
+    checkpoint_was_asked_for: bool
 
     def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None) -> None: ...
 
     def save(self, checkpoint: Checkpoint) -> None: ...
 
     def latest_checkpoint(self) -> Checkpoint | None: ...
+
+    def give_up(self, error: Exception) -> None:
+        """End the attempt with this error, because the training function hangs where nothing can be raised."""
 
 
 _session: Session | None = None
@@ -170,7 +174,9 @@ def get_checkpoint() -> Checkpoint | None:
 
     None on a fresh start. A dict that this attempt has saved meanwhile takes its place.
     """
-    return current("get_checkpoint").latest_checkpoint()
+    running = current("get_checkpoint")
+    running.checkpoint_was_asked_for = True
+    return running.latest_checkpoint()
 
 
 def save_checkpoint(**state: Any) -> None:
@@ -182,7 +188,8 @@ def save_checkpoint(**state: Any) -> None:
 
 def load_checkpoint() -> dict[str, Any] | None:
     """The most recently saved checkpoint as a dict. None on a fresh start."""
-    checkpoint = current("load_checkpoint").latest_checkpoint()
+    current("load_checkpoint")
+    checkpoint = get_checkpoint()
     return checkpoint.to_dict() if checkpoint is not None else None
 
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-BATCH = 64
-COPIES_OF_DIGITS = 8
+BATCH = 256
+COPIES_OF_DIGITS = 20
 # As many as take about 20 s.
-EPOCHS = {"torch": 24, "horovod": 16, "keras": 6}
+EPOCHS = {"torch": 14, "horovod": 14, "keras": 6}
 # What every framework and launcher still does behind the first steps is not what is compared.
 UNTIMED_S = 5.0
 

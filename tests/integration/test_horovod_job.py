@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 
 import pytest
 
@@ -61,6 +62,24 @@ def test_workers_are_handed_on_to_the_next_job():
     second = HorovodTrainer(tells_its_process, scaling_config=TWO, horovod_config=HorovodConfig(init="torch")).fit()
     assert {pid for pid, _ in first.returned} == {pid for pid, _ in second.returned}
     assert [mean for _, mean in first.returned + second.returned] == [0.5] * 4
+
+
+def waits_for_the_other() -> None:
+    import horovod.torch as hvd
+    import torch
+
+    hvd.init()
+    if hvd.rank() == 1:
+        time.sleep(60)
+    hvd.allreduce(torch.zeros(1))
+
+
+def test_a_stall_is_ended_in_time_although_it_would_be_logged_only_later():
+    config = HorovodConfig(stall_shutdown_s=4)  # and stall_check_s is 60
+    started = time.monotonic()
+    with pytest.raises(TrainingFailedError, match="HorovodInternalError"):
+        HorovodTrainer(waits_for_the_other, scaling_config=TWO, horovod_config=config).fit()
+    assert time.monotonic() - started < 30
 
 
 def test_settings_reach_the_job():

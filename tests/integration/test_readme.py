@@ -8,14 +8,30 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_example_runs(capfd):
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def run_example(number: int) -> dict:
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     names = {"__name__": "__main__"}
-    exec(compile(example, "README.md", "exec"), names)
+    exec(compile(examples[number], "README.md", "exec"), names)
+    return names
+
+
+def test_the_first_example_runs(capfd):
+    names = run_example(0)
     assert names["result"].metrics["loss"] == 1 / 3
     shown = capfd.readouterr().out.strip().splitlines()[-1]
     assert shown.startswith(f"{1 / 3} Checkpoint(local_path=")
     assert shown.endswith(names["result"].run_url)
+
+
+def test_the_keras_example_runs():
+    result = run_example(1)["result"]
+    assert len(result.metrics_dataframe) == 3
+    assert len(result.best_checkpoints) == 3
+
+
+def test_the_horovod_example_runs():
+    result = run_example(2)["result"]
+    assert len(result.metrics_dataframe) == 3
 
 
 def test_links_lead_somewhere():

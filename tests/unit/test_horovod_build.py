@@ -67,7 +67,7 @@ def test_without_a_compiler_the_error_says_what_to_install(monkeypatch, tmp_path
 def test_without_a_framework_there_is_nothing_to_build_for(monkeypatch, capsys):
     monkeypatch.setattr(recipe, "FRAMEWORKS", {})
     assert build.main() == 1
-    assert "trainlib[horovod]" in capsys.readouterr().err
+    assert "trainlib[horovod,torch]" in capsys.readouterr().err
 
 
 def test_a_trainer_without_horovod_says_how_to_get_it(monkeypatch):

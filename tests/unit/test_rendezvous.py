@@ -58,6 +58,7 @@ def test_a_closed_server_frees_its_port(serve):
     server = GangServer("127.0.0.1", {"127.0.0.1"}, None)
     server.serve(slots_of(["a"]))
     port = server.port
+    put_and_get(port)  # the server closes such connections, so that the port has to wait afterwards
     server.close()
     again = GangServer("127.0.0.1", {"127.0.0.1"}, (port, port))
     again.serve(slots_of(["a"]))

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import Future
 
 import pytest
 
@@ -31,7 +32,13 @@ def clock(monkeypatch):
 def watch(*pulses: Pulse | None) -> SilenceWatch:
     """A watch over one rank, which looks each time as the next of these."""
     looks = iter(pulses)
-    return SilenceWatch([WORKER], lambda _: next(looks))
+
+    def look(worker: WorkerFacts) -> Future:
+        found: Future = Future()
+        found.set_result(next(looks))
+        return found
+
+    return SilenceWatch([WORKER], look)
 
 
 def test_one_that_answers_is_not_even_looked_at(clock):
@@ -51,7 +58,7 @@ def test_one_that_is_stopped_is_lost(clock):
 
 
 def test_one_that_works_is_waited_for(clock):
-    watching = watch(*(Pulse(stopped=False, cpu_s=float(second)) for second in range(100)))
+    watching = watch(*(Pulse(stopped=False, cpu_s=100.0 * second) for second in range(100)))
     watching.asked(0)
     for _ in range(50):
         clock(silence.IDLE_S / 2)

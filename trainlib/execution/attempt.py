@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import pickle
 import queue
 import time
@@ -18,7 +19,7 @@ from trainlib.execution.backend import Backend, BackendConfig
 from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.events import Event, Failed, Finished, Output, Report
 from trainlib.execution.group import Member, WorkerGroup
-from trainlib.execution.silence import SilenceWatch, pulse_of
+from trainlib.execution.silence import IDLE_S, SilenceWatch, look_at, pulse_in
 from trainlib.execution.waiting import gather
 from trainlib.execution.worker import pickled
 from trainlib.execution.worker_session import Assignment
@@ -31,6 +32,8 @@ STOP_GRACE_S = 5.0
 ALIVE_S = 3.0
 # Ranks do not return in the same instant. One that is this much later than another is not just about to.
 RETURN_GRACE_S = 2.0
+# How long a rank may then be silent and idle. It waits for those that have returned.
+WAITS_IN_VAIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,13 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
     with gang.reserve(plan.scaling, observer.say) as (placement, nodes):
         backend = plan.backend.backend_cls()
         group: WorkerGroup | None = None
+        conversation: _Conversation | None = None
         try:
-            group = WorkerGroup.start(plan.scaling, plan.backend, placement, nodes)
-            backend.on_start(group, plan.backend)
+            try:
+                group = WorkerGroup.start(plan.scaling, plan.backend, placement, nodes)
+                backend.on_start(group, plan.backend)
+            except TimeoutError as error:
+                raise _setup_failed(error, plan, nodes) from error
             observer.started(group.members)
             backend.on_training_start(group, plan.backend)
             if plan.spares:
@@ -92,12 +99,13 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
         except TrainingFailedError:
             if group is not None:
                 try:
-                    group.kill(keep_rank_zero=True)
-                    observer.settle()  # rank 0 may be storing a checkpoint, which is worth waiting for
+                    if conversation is not None and not conversation.lost_rank_zero:
+                        group.kill(keep_rank_zero=True)
+                        observer.settle()  # rank 0 may be storing a checkpoint, which is worth waiting for
                 finally:
                     group.kill()
             raise
-        except (ray.exceptions.RayError, TimeoutError) as error:
+        except ray.exceptions.RayError as error:
             _kill(group)
             raise _setup_failed(error, plan, nodes) from getattr(error, "cause", error)
         except BaseException:
@@ -117,7 +125,7 @@ def _hand_on(group: WorkerGroup, backend: Backend, plan: AttemptPlan, *, reusabl
     if reusable:
         try:
             backend.on_shutdown(group, plan.backend)
-        except ray.exceptions.RayError:
+        except (ray.exceptions.RayError, TimeoutError):
             reusable = False
     if reusable:
         group.release()
@@ -161,7 +169,12 @@ class _Conversation:
         self._returned_at: dict[int, float] = {}
         self._left: set[int] = set()
         self._stopped_at: float | None = None
-        self._silence = SilenceWatch([member.facts for member in group.members], pulse_of)
+        self._silence = SilenceWatch([member.facts for member in group.members], look_at)
+
+    @property
+    def lost_rank_zero(self) -> bool:
+        """Whether nothing can be had from rank 0 any more."""
+        return 0 in self._lost
 
     def run(self) -> list[Any]:
         call = pickled(self._plan.function)
@@ -176,7 +189,7 @@ class _Conversation:
             self._ask(rank)
         while len(self._finished) < len(self._members):
             self._receive(timeout=POLL_S)
-            self._lost.update(self._silence.lost())
+            self._lost.update(self._silence.lost(WAITS_IN_VAIN_S if self._left else IDLE_S))
             if self._failed or self._lost:
                 raise self._failure()
             if problem := self._out_of_step():
@@ -281,37 +294,41 @@ class _Conversation:
         while (left := until - time.monotonic()) > 0:
             self._receive(timeout=left)
         asked = {rank: m.actor.facts.remote() for rank, m in enumerate(self._members) if rank not in self._lost}
-        deadline = time.monotonic() + ALIVE_S
-        for rank, answer in asked.items():
-            try:
-                gather([answer], timeout=max(0.0, deadline - time.monotonic()))
-            except ray.exceptions.RayError as loss:
-                self._lost[rank] = loss
-            except TimeoutError as silence:
-                # It may just be busy: with an error of another rank at hand, that one is to blame.
-                if not self._failed or self._is_gone(rank):
-                    self._lost[rank] = silence
+        answers = {rank: answer.future() for rank, answer in asked.items()}
+        concurrent.futures.wait(answers.values(), timeout=ALIVE_S)
+        for rank, answer in answers.items():
+            if not answer.done():
+                # It may just be busy: with another rank to blame, it is lost only if that can be seen.
+                if not (self._failed or self._lost) or self._is_gone(rank):
+                    self._lost[rank] = TimeoutError(f"silent for {ALIVE_S:g} s")
+            elif isinstance(error := answer.exception(), ray.exceptions.RayError):
+                self._lost[rank] = error
         if self._lost:
             causes = {rank: self._cause_of_loss(rank, loss) for rank, loss in self._lost.items()}
             # A lost node explains all the rest.
             rank = min(causes, key=lambda rank: (causes[rank] is not Cause.PREEMPTED, rank))
             preempted = causes[rank] is Cause.PREEMPTED
             what = "lost its node, which was drained or is gone" if preempted else f"died: {_why(self._lost[rank])}"
-            return self._error(rank, causes[rank], what)
+            return self._error(rank, causes[rank], what + self._returned_before())
         rank, failed = min(self._failed.items(), key=lambda item: item[1].timestamp)
-        what = f"raised {failed.summary}"
-        if self._left:
-            gone = ", ".join(map(str, sorted(self._left)))
-            what += f" [rank {gone} had returned before: if this was a collective, every rank must take part in it]"
-        failure = self._error(rank, Cause.USER, what)
+        failure = self._error(rank, Cause.USER, f"raised {failed.summary}" + self._returned_before())
         failure.__cause__ = _revive(failed)
         return failure
+
+    def _returned_before(self) -> str:
+        if not self._left:
+            return ""
+        gone = ", ".join(map(str, sorted(self._left)))
+        return f" [rank {gone} had returned before: if this was a collective, every rank must take part in it]"
 
     def _is_gone(self, rank: int) -> bool:
         """Whether a rank that does not answer has lost its node, or is a process that was stopped."""
         facts = self._members[rank].facts
-        pulse = None if (lost := cluster.node_is_lost(facts.node_id)) else pulse_of(facts)
-        return lost or (pulse is not None and pulse.stopped)
+        if cluster.node_is_lost(facts.node_id):
+            return True
+        look = look_at(facts)
+        concurrent.futures.wait([look], timeout=ALIVE_S)
+        return look.done() and (pulse := pulse_in(look)) is not None and pulse.stopped
 
     def _cause_of_loss(self, rank: int, error: Exception) -> Cause:
         return cause_of(error, node_lost=cluster.node_is_lost(self._members[rank].facts.node_id))

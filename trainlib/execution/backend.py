@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict
 if TYPE_CHECKING:
     from trainlib.execution.group import WorkerGroup
 
+SHUTDOWN_S = 10.0
+"""How long workers may take to disconnect. After that they are ended."""
+
 __all__ = ["Backend", "BackendConfig"]
 
 

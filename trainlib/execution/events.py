@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import time
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import cloudpickle
+
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,19 @@ class Failed:
     summary: str
     traceback: str
     timestamp: float
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failed:
+        """Of what it raised. The frames that lead to the user's own code are left out of the traceback."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            trace = trace.tb_next
+        text = "".join(traceback.format_exception(type(error), error, trace))
+        try:
+            pickled = cloudpickle.dumps(error.with_traceback(None))
+        except Exception:
+            pickled = b""
+        return cls(pickled, f"{type(error).__name__}: {error}", text, time.time())
 
 
 Event = Report | Output | Finished | Failed

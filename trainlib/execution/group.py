@@ -81,9 +81,9 @@ class WorkerGroup:
         call = pickled(function, *args)
         return [member.actor.execute.remote(call) for member in self.members]
 
-    def execute(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Call ``function`` in every worker; gives the values by rank."""
-        return gather(self.execute_async(function, *args))
+    def execute(self, function: Callable[..., Any], *args: Any, timeout: float | None = None) -> list[Any]:
+        """Call ``function`` in every worker; gives the values by rank, or TimeoutError."""
+        return gather(self.execute_async(function, *args), timeout=timeout)
 
     def execute_single_async(self, rank: int, function: Callable[..., Any], *args: Any) -> Any:
         """Call ``function`` in one worker; gives Ray's reference to the value."""

@@ -8,8 +8,6 @@ import pickle
 import socket
 import sys
 import threading
-import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +21,6 @@ from trainlib.execution import reset
 from trainlib.execution.events import Event, Failed, Finished
 from trainlib.execution.outbox import Outbox, prints_into
 from trainlib.execution.worker_session import Assignment, StopTraining, WorkerSession
-
-_PACKAGE = str(Path(__file__).parents[1])
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ class Worker:
         except StopTraining:
             outcome = Finished(_portable(None), running.reports)
         except BaseException as error:  # even SystemExit: it ends the training function, not the worker
-            outcome = _failed(error)
+            outcome = Failed.of(error)
         finally:
             session.enter(None)
         self._outbox.put(outcome)
@@ -157,19 +153,6 @@ def _portable(value: Any) -> bytes:
         return cloudpickle.dumps(value)
     except Exception:
         return cloudpickle.dumps(None)
-
-
-def _failed(error: BaseException) -> Failed:
-    # Drop the frames that lead to the training function: the user's own code starts below them.
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-        trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace))
-    try:
-        pickled = cloudpickle.dumps(error.with_traceback(None))
-    except Exception:
-        pickled = b""
-    return Failed(pickled, f"{type(error).__name__}: {error}", text, time.time())
 
 
 def pickled(function: Callable[..., Any], *args: Any) -> bytes:

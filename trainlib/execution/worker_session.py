@@ -14,7 +14,7 @@ from typing import Any
 from trainlib.checkpoint import DICT_FILE, Checkpoint, dump
 from trainlib.config import CheckpointConfig
 from trainlib.errors import OutOfStepError, ScoreNotReportedError
-from trainlib.execution.events import Report, StagedCheckpoint
+from trainlib.execution.events import Failed, Report, StagedCheckpoint
 from trainlib.execution.metrics import as_numbers
 from trainlib.execution.outbox import Outbox
 from trainlib.session import TrainContext
@@ -53,6 +53,7 @@ class WorkerSession:
     def __init__(self, assignment: Assignment, outbox: Outbox) -> None:
         self.context = assignment.context
         self.reports = 0
+        self.checkpoint_was_asked_for = False
         self._assignment = assignment
         self._outbox = outbox
         self._iteration = assignment.iterations_done
@@ -86,6 +87,9 @@ class WorkerSession:
 
     def latest_checkpoint(self) -> Checkpoint | None:
         return self._checkpoint
+
+    def give_up(self, error: Exception) -> None:
+        self._outbox.put(Failed.of(error))
 
     # -- called by the coordinator ----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -30,6 +31,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 def main() -> int:
     """Build and install; gives the exit code."""
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # cleans up in the same way
     try:
         ensure()
     except HorovodBuildError as error:
@@ -44,7 +46,9 @@ def ensure() -> None:
     """See to it that the Horovod in this environment fits its frameworks."""
     frameworks = recipe.installed_frameworks()
     if not frameworks:
-        raise HorovodBuildError("needs torch or TensorFlow to be built for: pip install 'trainlib[horovod]'")
+        raise HorovodBuildError(
+            "needs torch or TensorFlow to be built for: pip install 'trainlib[horovod,torch]' or 'trainlib[horovod,tensorflow]'"
+        )
     wanted = recipe.wanted_version(frameworks)
     if recipe.installed_version() == wanted:
         return
@@ -111,7 +115,7 @@ def _unpacked(scratch: Path) -> Path:
         *("--dest", str(scratch), "-r", str(wanted)),
     )
     with tarfile.open(scratch / f"horovod-{recipe.VERSION}.tar.gz") as archive:
-        archive.extractall(scratch, filter="data")
+        archive.extractall(scratch)  # it is the one whose hash is known
     return scratch / f"horovod-{recipe.VERSION}"
 
 
@@ -121,13 +125,18 @@ def _compile(source: Path, target: Path, frameworks: Mapping[str, str], log: Pat
     with (
         open(log, "w") as file,
         subprocess.Popen(
-            command, env=_environment(frameworks), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            env=_environment(frameworks),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
         ) as process,
     ):
         try:
             _show_progress(process, file)
         except BaseException:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGKILL)  # with the compilers that it has started
             raise
     if process.returncode:
         tail = "\n".join(log.read_text().splitlines()[-20:])

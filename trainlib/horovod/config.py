@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import psutil
 from pydantic import Field
 
-from trainlib.execution.backend import Backend, BackendConfig
+from trainlib import session
+from trainlib.errors import StalledError
+from trainlib.execution.backend import SHUTDOWN_S, Backend, BackendConfig
 from trainlib.execution.ports import PortRange
 from trainlib.execution.waiting import gather
 
@@ -97,11 +102,14 @@ class HorovodBackend(Backend):
     def on_early_return(
         self, worker_group: WorkerGroup, backend_config: BackendConfig, returned: Sequence[int]
     ) -> None:
-        for rank in returned:
-            worker_group.execute_single_async(rank, _shut_down)
+        for rank in range(len(worker_group)):
+            if rank in returned:
+                worker_group.execute_single_async(rank, _shut_down)
+            else:
+                worker_group.execute_single_async(rank, _give_up_joining, list(returned))
 
     def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
-        worker_group.execute(_shut_down)
+        worker_group.execute(_shut_down, timeout=SHUTDOWN_S)
         worker_group.execute_single(0, _close_rendezvous)
 
 
@@ -138,11 +146,9 @@ def _configure(config: HorovodConfig, host: str, port: int, slot: dict[str, Any]
         "CPU_OPERATIONS": "gloo",
         "GLOO_RENDEZVOUS_ADDR": host,
         "GLOO_RENDEZVOUS_PORT": port,
-        "GLOO_IFACE": next(iter(sorted(config.nics))) if config.nics else _interface(address),
+        "GLOO_IFACE": _interface(address, config.nics),
         "GLOO_TIMEOUT_SECONDS": config.timeout_s,
-        "STALL_CHECK_DISABLE": int(config.stall_check_s == 0),
-        "STALL_CHECK_TIME_SECONDS": config.stall_check_s,
-        "STALL_SHUTDOWN_TIME_SECONDS": config.stall_shutdown_s,
+        **_stall_settings(config.stall_check_s, config.stall_shutdown_s),
         "LOG_LEVEL": _LOG_LEVELS[config.verbose],
     }
     os.environ.update({f"HOROVOD_{name}": str(value) for name, value in settings.items()})
@@ -151,27 +157,48 @@ def _configure(config: HorovodConfig, host: str, port: int, slot: dict[str, Any]
         _library(config.init).init()
 
 
-def _interface(address: str) -> str:
-    """The network interface of this machine that has an address."""
-    import socket
+def _stall_settings(check_s: int, shutdown_s: int) -> dict[str, int]:
+    """Horovod ends a stalled job only if it checks, and checks at least as early as it ends."""
+    if shutdown_s:
+        check_s = min(check_s or shutdown_s, shutdown_s)
+    return {
+        "STALL_CHECK_DISABLE": int(check_s == 0),
+        "STALL_CHECK_TIME_SECONDS": check_s,
+        "STALL_SHUTDOWN_TIME_SECONDS": shutdown_s,
+    }
 
-    import psutil
 
-    for name, its_addresses in psutil.net_if_addrs().items():
-        if any(each.family == socket.AF_INET and each.address == address for each in its_addresses):
+def _interface(address: str, allowed: set[str] | None) -> str:
+    """The network interface of this machine to use: one that is allowed, else the one that has the address."""
+    here = psutil.net_if_addrs()
+    for name, its_addresses in here.items():
+        if name in (allowed or ()):
             return name
-    raise OSError(f"no network interface of {socket.gethostname()} has the address {address}: set HorovodConfig.nics")
+        if not allowed and any(each.family == socket.AF_INET and each.address == address for each in its_addresses):
+            return name
+    wanted = f"is called {' or '.join(sorted(allowed))}" if allowed else f"has the address {address}"
+    raise OSError(
+        f"no network interface of {socket.gethostname()} {wanted}: set HorovodConfig.nics to any of {', '.join(here)}"
+    )
 
 
 def _library(framework: str) -> Any:
-    import importlib
-
     return importlib.import_module(f"horovod.{framework}")
 
 
 def _shut_down() -> None:
     """Leave the job: the collectives of the others then fail instead of waiting for this rank."""
     for framework in ("torch", "tensorflow"):
-        library = sys.modules.get(f"horovod.{framework}")
-        if library is not None and library.is_initialized():
+        library: Any = sys.modules.get(f"horovod.{framework}")
+        if hasattr(library, "is_initialized") and library.is_initialized():
             library.shutdown()
+
+
+def _give_up_joining(returned: list[int]) -> None:
+    """Fail if this rank waits in ``hvd.init()`` for ranks that have returned and will not join any more."""
+    frames = (frame.f_code for frame in sys._current_frames().values())
+    if any(code.co_name == "init" and code.co_filename.endswith("horovod/common/basics.py") for code in frames):
+        names = ", ".join(map(str, returned))
+        session.current("hvd.init").give_up(
+            StalledError(f"hvd.init() waits for rank {names}, which has returned: every rank must call it")
+        )

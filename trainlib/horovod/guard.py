@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -9,6 +10,7 @@ from trainlib.errors import KerasVersionError
 from trainlib.tensorflow.guard import is_keras_3
 
 
+@cache
 def install() -> None:
     """Watch over the training function of this process."""
     if find_spec("tensorflow") is not None:

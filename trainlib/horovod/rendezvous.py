@@ -11,8 +11,7 @@ from typing import Any
 from horovod.runner.common.util.hosts import HostInfo, SlotInfo, get_host_assignments
 from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
 
-from trainlib.execution import ports
-from trainlib.execution.ports import PortRange
+from trainlib.execution.ports import PortRange, first_free
 
 
 def slots_of(nodes: Sequence[str]) -> list[SlotInfo]:
@@ -30,8 +29,8 @@ class GangServer:
     """Horovod's own server, bound to one address, for clients at known ones."""
 
     def __init__(self, host: str, clients: set[str], port_range: PortRange | None) -> None:
-        with ports.hold(host, port_range) as held:
-            self._server = _server_for(clients)((host, held.getsockname()[1]), RendezvousHandler, verbose=0)
+        kind = _server_for(clients)
+        self._server = first_free(port_range, lambda port: kind((host, port), RendezvousHandler, verbose=0))
         self.port: int = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, name="horovod-rendezvous", daemon=True)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.util import find_spec
 from typing import Any
+
+from trainlib.horovod import installed
 
 # Should the training function use TensorFlow: Horovod's optimizer works with Keras 2 alone.
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-if find_spec("torch") is not None:
+if "torch" in installed.built_for():
     import horovod.torch as hvd
 
     from trainlib.torch import state as torch_state
@@ -19,13 +20,13 @@ if find_spec("torch") is not None:
 
 def snapshot() -> Any:
     """How it is now."""
-    return torch_state.snapshot() if "torch" in sys.modules else None
+    return torch_state.snapshot() if "horovod.torch" in sys.modules else None
 
 
 def restore(state: Any) -> str | None:
     """Put it back to ``state``. None when that worked, else what is in the way."""
     if "tensorflow" in sys.modules:
         return "TensorFlow cannot be set up twice in one process"
-    if "torch" not in sys.modules:
+    if "horovod.torch" not in sys.modules:
         return None
     return "Horovod is still running" if hvd.is_initialized() else torch_state.restore(state)

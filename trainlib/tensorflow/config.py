@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from trainlib.execution import ports
 from trainlib.execution.backend import Backend, BackendConfig
-from trainlib.execution.ports import PortRange
+from trainlib.execution.ports import HeldPort, PortRange, first_free
 from trainlib.execution.waiting import gather
 
 if TYPE_CHECKING:
@@ -71,23 +69,21 @@ class TensorflowBackend(Backend):
 
 
 # The worker's port, from the moment that it is known until the process ends.
-_held: socket.socket | None = None
+_held: HeldPort | None = None
 
 
 def _hold_port(port_range: PortRange | None) -> int:
     global _held
-    _held = ports.hold("", port_range)
-    return int(_held.getsockname()[1])
+    _held = first_free(port_range, HeldPort)
+    return _held.number
 
 
 def _configure(addresses: list[str], rank: int, timeout_s: int) -> None:
     from trainlib.tensorflow import guard
-    from trainlib.tensorflow.stalls import watch_for_stalls
 
     task = {"type": "worker", "index": rank}
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": addresses}, "task": task})
-    guard.install(world_size=len(addresses))
-    watch_for_stalls(timeout_s)
+    guard.install(world_size=len(addresses), timeout_s=timeout_s)
 
 
 def _abort_collectives(why: str) -> None:

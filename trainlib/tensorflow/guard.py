@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainlib.errors import KerasVersionError, TooFewWorkersError
+from trainlib.tensorflow import stalls
 
 
 def is_keras_3(thing: object) -> bool:
@@ -12,8 +13,8 @@ def is_keras_3(thing: object) -> bool:
     return any(kind.__module__.startswith("keras.") for kind in type(thing).__mro__)
 
 
-def install(world_size: int) -> None:
-    """Watch over the training function of this process."""
+def install(world_size: int, timeout_s: float) -> None:
+    """Watch over the training function of this process, one of ``world_size``."""
     import wrapt
     from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 
@@ -23,6 +24,7 @@ def install(world_size: int) -> None:
                 "MultiWorkerMirroredStrategy averages gradients across workers, and this training has one: set "
                 "ScalingConfig(num_workers=2) or more, or use tf.distribute.MirroredStrategy"
             )
+        stalls.watch(timeout_s)  # before it is made: it waits for the other workers itself
         return make(*args, **kwargs)
 
     wrapt.wrap_function_wrapper(CollectiveAllReduceExtended, "__init__", make_strategy)

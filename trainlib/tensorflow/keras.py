@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any, Self
 
 from trainlib import session
-from trainlib.tensorflow.checkpoint import TensorflowCheckpoint
+from trainlib.checkpoint import Checkpoint
+from trainlib.tensorflow.checkpoint import Progress, TensorflowCheckpoint
 
 __all__ = ["ReportCheckpointCallback"]
 
@@ -17,8 +18,9 @@ _EVENTS = [
     for when in ("begin", "end")
 ]
 
-# The session whose model has been given its checkpoint: that is done once.
-_resumed: object = None
+# The session that is under way, and how many calls of `fit` it has begun.
+_session: object = None
+_fits = 0
 
 
 @cache
@@ -32,9 +34,10 @@ def _keras_callback(kind: Any) -> Any:
 class ReportCheckpointCallback:
     """Reports Keras's metrics, saves the model with them, and goes on where an earlier attempt ended.
 
-    When ``fit`` begins and there is a checkpoint of this callback, the model gets its weights, its optimizer
-    the state, and ``fit`` starts with the epoch after it. A function that calls ``fit`` for one epoch at a time
-    counts the epochs itself, and is left to load what it needs.
+    When ``fit`` begins and an earlier attempt has saved with this callback, the model gets its weights, the
+    optimizer its state, and ``fit`` starts with the epoch after. Calls of ``fit`` before that one are made again,
+    since they may be of other models, but not reported again. A function that asks for the checkpoint itself, with
+    ``get_checkpoint()``, also resumes itself: then this only reports and saves.
 
     Args:
         checkpoint_on: the event or events to save on, e.g. ``"epoch_end"``.
@@ -67,35 +70,49 @@ class ReportCheckpointCallback:
         self._report_on = _events(report_metrics_on, "report_metrics_on")
         self._metrics = {metrics: metrics} if isinstance(metrics, str) else metrics
         self._resume = resume
-        self._epoch = 0
+        self._fit = 0
+        self._epochs = 0
+        self._is_repeated = False
         for event in self._checkpoint_on | self._report_on:
             setattr(self, f"on_{event}", self._reporting(event, getattr(self, f"on_{event}")))
 
-    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Keras starts an epoch."""
-        self._epoch = epoch
-
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Keras starts ``fit``."""
-        global _resumed
+        global _session, _fits
         running = session.current("ReportCheckpointCallback")
-        if self._resume and _resumed is not running:
-            _resumed = running
-            self._go_on()
+        if _session is not running:
+            _session, _fits = running, 0
+        self._fit, self._epochs, self._is_repeated = _fits, 0, False
+        _fits += 1
+        if self._resume and not running.checkpoint_was_asked_for:
+            self._go_on(running.latest_checkpoint())
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Keras starts an epoch."""
+        self._epochs = epoch
+        _start_at(self.model, None)  # it is known by now, and must not hold for another fit
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Keras ends an epoch."""
+        self._epochs = epoch + 1
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Keras ends ``fit``."""
         _start_at(self.model, None)
 
-    def _go_on(self) -> None:
-        checkpoint = session.get_checkpoint()
-        epochs = (self.params or {}).get("epochs", 1)
-        if checkpoint is None or checkpoint.get_internal_representation()[0] == "dict" or epochs == 1:
+    def _go_on(self, checkpoint: Checkpoint | None) -> None:
+        if checkpoint is None or checkpoint.get_internal_representation()[0] == "dict":
             return
         saved = TensorflowCheckpoint(checkpoint.path)
-        if (epoch := saved.epoch) is not None and epoch < epochs:
-            saved.load_into(self.model)
-            _start_at(self.model, epoch + 1)
+        progress = saved.progress
+        if progress is None or progress.fit < self._fit:
+            return
+        self._is_repeated = progress.fit > self._fit
+        if self._is_repeated:
+            return
+        saved.load_into(self.model)
+        self._epochs = progress.epochs
+        _start_at(self.model, progress.epochs)
 
     def _reporting(self, event: str, hook: Any) -> Any:
         """Keras's hook for an event, followed by the report."""
@@ -108,14 +125,19 @@ class ReportCheckpointCallback:
         return report
 
     def _report(self, logs: Mapping[str, Any], saving: bool) -> None:
+        if self._is_repeated:
+            return
         # Every rank saves, although rank 0's is kept: under a strategy that takes a collective.
-        checkpoint = TensorflowCheckpoint.from_model(self.model, epoch=self._epoch) if saving else None
+        progress = Progress(self._fit, self._epochs)
+        checkpoint = TensorflowCheckpoint.from_model(self.model, progress=progress) if saving else None
         session.report(self._chosen(logs), checkpoint=checkpoint)
 
     def _chosen(self, logs: Mapping[str, Any]) -> dict[str, Any]:
         if self._metrics is None:
             return dict(logs)
         names = self._metrics if isinstance(self._metrics, Mapping) else {name: name for name in self._metrics}
+        if not logs:
+            return {}  # at events such as train_begin Keras has none
         if missing := [name for name in names.values() if name not in logs]:
             raise KeyError(f"Keras has no metric {', '.join(map(repr, missing))}: it has {', '.join(logs) or 'none'}")
         return {ours: logs[keras] for ours, keras in names.items()}

@@ -1,4 +1,4 @@
-"""Collectives that hang because a peer has stopped calling them.
+"""Collectives that hang because a peer has left, or has stopped calling them.
 
 TensorFlow waits for such a peer for ever. Its own timeout makes a thread for every collective; this makes one
 for the whole training, which costs nothing while there is progress.
@@ -10,18 +10,30 @@ import sys
 import threading
 import time
 
-# A process that waits for its peers uses next to nothing; one that computes or reads uses far more.
-IDLE_SHARE = 0.02
+from trainlib import session
+from trainlib.errors import StalledError
+
 LOOK_EVERY_S = 1.0
+# A process that waits for its peers uses next to nothing, and now and then a little for something else; one
+# that computes or reads soon uses far more.
+IDLE_CPU_S = 0.5
+IDLE_SHARE = 0.02
+
+_watcher: threading.Thread | None = None
 
 
-def watch_for_stalls(timeout_s: float) -> None:
-    """From now on, a collective that has made no progress for so long raises in the training function."""
-    threading.Thread(target=_watch, args=(timeout_s,), name="tensorflow-stalls", daemon=True).start()
+def watch(timeout_s: float) -> None:
+    """From now on, a training function that does nothing but wait inside TensorFlow for so long has failed."""
+    global _watcher
+    if _watcher is None:
+        _watcher = threading.Thread(target=_watch, args=(timeout_s,), name="tensorflow-stalls", daemon=True)
+        _watcher.start()
 
 
 def abort_collectives(why: str) -> None:
-    """Make collectives raise, the one that hangs now and all later ones."""
+    """Make the collectives of a training on several workers raise, the one that hangs now and all later ones."""
+    if _watcher is None:
+        return  # it has none: a strategy within one worker goes on by itself
     from tensorflow.python.eager import context
     from tensorflow.python.framework import errors
 
@@ -29,21 +41,20 @@ def abort_collectives(why: str) -> None:
 
 
 def _watch(timeout_s: float) -> None:
-    progress_at, cpu_s = time.monotonic(), time.process_time()
-    while True:
+    since, cpu_s = time.monotonic(), time.process_time()
+    while (waited := time.monotonic() - since) <= timeout_s:
         time.sleep(LOOK_EVERY_S)
-        now, used = time.monotonic(), time.process_time()
-        if used - cpu_s > IDLE_SHARE * LOOK_EVERY_S or not _is_inside_tensorflow():
-            progress_at = now
-        elif now - progress_at > timeout_s:
-            abort_collectives(
-                f"no progress for {timeout_s} s: another rank has stopped calling collectives. If it needs longer, "
-                "raise TensorflowConfig.timeout_s"
-            )
-            return
-        cpu_s = used
+        is_busy = time.process_time() - cpu_s > IDLE_CPU_S + IDLE_SHARE * waited
+        if is_busy or not _is_inside_tensorflow():
+            since, cpu_s = time.monotonic(), time.process_time()
+    session.current("watch").give_up(
+        StalledError(
+            f"no progress for {timeout_s} s inside TensorFlow: another rank has stopped calling collectives. If it needs "
+            "longer, raise TensorflowConfig.timeout_s"
+        )
+    )
 
 
 def _is_inside_tensorflow() -> bool:
-    """Whether some thread is in the middle of a TensorFlow operation."""
+    """Whether some thread is in the middle of a TensorFlow operation, or of connecting to the other workers."""
     return any("tensorflow/python/eager/" in frame.f_code.co_filename for frame in sys._current_frames().values())

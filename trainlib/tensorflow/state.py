@@ -6,6 +6,8 @@ import os
 
 # Before TensorFlow is imported: multi-worker training works with Keras 2 alone, and this makes it `tf.keras`.
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+# Its own threads, as many as the worker has reserved processors; it does not go by OMP_NUM_THREADS.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", os.environ.get("OMP_NUM_THREADS", "0"))
 # What it has to say about missing GPUs and processor features is not for people.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 

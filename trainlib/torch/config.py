@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from trainlib.execution.backend import Backend, BackendConfig
+from trainlib.execution.backend import SHUTDOWN_S, Backend, BackendConfig
 from trainlib.execution.waiting import gather
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class TorchBackend(Backend):
             worker_group.execute_single_async(rank, _hang_up)
 
     def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
-        worker_group.execute(_leave)
+        worker_group.execute(_leave, timeout=SHUTDOWN_S)
 
 
 # The store lives in rank 0's process from the moment its port is known until the group is left.
