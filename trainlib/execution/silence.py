@@ -46,6 +46,8 @@ class _Silence:
     cpu_s: float | None = None
     busy_at: float = 0.0
     """When it was last seen at work, and ``cpu_s`` is what it had used by then."""
+    look: Future[Any] | None = None
+    """The look at its process that is under way."""
 
 
 class SilenceWatch:
@@ -54,7 +56,6 @@ class SilenceWatch:
     def __init__(self, workers: Sequence[WorkerFacts], look: Callable[[WorkerFacts], Future[Any]]) -> None:
         self._workers = workers
         self._look = look
-        self._looks: dict[int, Future[Any]] = {}
         self._waiting: dict[int, _Silence] = {}
         self._checked_at = time.monotonic()
 
@@ -75,9 +76,11 @@ class SilenceWatch:
         lost = {}
         for rank, silence in list(self._waiting.items()):
             if now - silence.since > SILENT_S:
-                look = self._looks.setdefault(rank, self._look(self._workers[rank]))
-                if look.done() and (problem := _problem(silence, pulse_in(self._looks.pop(rank)), now, idle_s)):
-                    lost[rank] = TimeoutError(problem)
+                look = silence.look = silence.look or self._look(self._workers[rank])
+                if look.done():
+                    silence.look = None
+                    if problem := _problem(silence, pulse_in(look), now, idle_s):
+                        lost[rank] = TimeoutError(problem)
         return lost
 
 

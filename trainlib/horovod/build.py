@@ -31,7 +31,6 @@ console = Console(highlight=False, soft_wrap=True)
 
 def main() -> int:
     """Build and install; gives the exit code."""
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # cleans up in the same way
     try:
         ensure()
     except HorovodBuildError as error:
@@ -192,4 +191,5 @@ def _pip_command(*arguments: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as Ctrl-C does
     sys.exit(main())

@@ -154,7 +154,7 @@ def _configure(config: HorovodConfig, host: str, port: int, slot: dict[str, Any]
     os.environ.update({f"HOROVOD_{name}": str(value) for name, value in settings.items()})
     guard.install()
     if config.init is not None:
-        _library(config.init).init()
+        importlib.import_module(f"horovod.{config.init}").init()
 
 
 def _stall_settings(check_s: int, shutdown_s: int) -> dict[str, int]:
@@ -180,10 +180,6 @@ def _interface(address: str, allowed: set[str] | None) -> str:
     raise OSError(
         f"no network interface of {socket.gethostname()} {wanted}: set HorovodConfig.nics to any of {', '.join(here)}"
     )
-
-
-def _library(framework: str) -> Any:
-    return importlib.import_module(f"horovod.{framework}")
 
 
 def _shut_down() -> None:
