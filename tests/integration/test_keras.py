@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,12 +32,18 @@ def fit(config: dict) -> list | None:
     return None
 
 
+def generated_files() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("__autograph_generated_file*"))
+
+
 def trained(**callback):
     return TensorflowTrainer(fit, train_loop_config={"callback": callback}).fit()
 
 
 def test_every_epoch_is_reported_and_saved_and_the_model_can_be_had_back():
+    before = generated_files()
     result = trained()
+    assert generated_files() <= before, "TensorFlow's workers clear up after themselves"
     assert result.metrics_dataframe[["loss", "mae"]].shape == (3, 2)
     assert len(result.best_checkpoints) == 3
 

@@ -18,6 +18,7 @@ from trainlib.errors import StalledError
 from trainlib.execution.backend import SHUTDOWN_S, Backend, BackendConfig
 from trainlib.execution.ports import PortRange
 from trainlib.execution.waiting import gather
+from trainlib.tensorflow.generated import remove_generated_files
 
 if TYPE_CHECKING:
     from trainlib.execution.group import WorkerGroup
@@ -110,6 +111,7 @@ class HorovodBackend(Backend):
 
     def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         worker_group.execute(_shut_down, timeout=SHUTDOWN_S)
+        worker_group.execute(remove_generated_files, timeout=SHUTDOWN_S)
         worker_group.execute_single(0, _close_rendezvous)
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from trainlib.execution.backend import Backend, BackendConfig
+from trainlib.execution.backend import SHUTDOWN_S, Backend, BackendConfig
 from trainlib.execution.ports import HeldPort, PortRange, first_free
 from trainlib.execution.waiting import gather
+from trainlib.tensorflow.generated import remove_generated_files
 
 if TYPE_CHECKING:
     from trainlib.execution.group import WorkerGroup
@@ -66,6 +67,9 @@ class TensorflowBackend(Backend):
         names = ", ".join(map(str, returned))
         for rank in set(range(len(worker_group))) - set(returned):
             worker_group.execute_single_async(rank, _abort_collectives, f"rank {names} has returned")
+
+    def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
+        worker_group.execute(remove_generated_files, timeout=SHUTDOWN_S)
 
 
 # The worker's port, from the moment that it is known until the process ends.

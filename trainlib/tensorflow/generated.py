@@ -1,0 +1,15 @@
+"""The files that TensorFlow writes for the code that it generates."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_PREFIX = "__autograph_generated_file"
+
+
+def remove_generated_files() -> None:
+    """Remove those of this process. TensorFlow does so when a process ends by itself, which a worker does not."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_PREFIX) and module.__file__ is not None:
+            Path(module.__file__).unlink(missing_ok=True)
