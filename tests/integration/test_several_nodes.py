@@ -59,15 +59,12 @@ PLACES = {
     (3, 1): [[0, 0, 3, 0], [1, 1, 3, 0], [2, 2, 3, 0], [3, 0, 1, 1]],
 }
 # rank, local rank, workers on the node; then, among the workers with that local rank: its place, and how many
-HOROVOD = {
-    (2, 2): [[0, 0, 2, 0, 2], [1, 1, 2, 0, 2], [2, 0, 2, 1, 2], [3, 1, 2, 1, 2]],
-    (3, 1): [[0, 0, 3, 0, 2], [1, 1, 3, 0, 1], [2, 2, 3, 0, 1], [3, 0, 1, 1, 2]],
-}
+HOROVOD = [[0, 0, 3, 0, 2], [1, 1, 3, 0, 1], [2, 2, 3, 0, 1], [3, 0, 1, 1, 2]]
 
 
 @pytest.mark.parametrize(
     ("layout", "frameworks"),
-    [((2, 2), backends.BACKENDS), ((3, 1), ["torch", "horovod"])],
+    [((2, 2), ["torch", "tensorflow"]), ((3, 1), ["torch", "horovod"])],
     ids=["2 and 2 workers", "3 and 1 workers"],
 )
 def test_ranks_are_right_and_gradients_are_averaged_across_nodes(driver, layout, frameworks):
@@ -82,5 +79,6 @@ def test_ranks_are_right_and_gradients_are_averaged_across_nodes(driver, layout,
         for _, _, weights in workers:
             assert weights == workers[0][2], f"{backend}: bitwise equal on all nodes"
         np.testing.assert_allclose(workers[0][2], expected, rtol=1e-5)
-    assert [of_framework for _, of_framework, _ in returned["horovod"]] == HOROVOD[layout]
+    if "horovod" in frameworks:
+        assert [of_framework for _, of_framework, _ in returned["horovod"]] == HOROVOD
     assert [of_framework for _, of_framework, _ in returned["torch"]] == [[*place, 4] for place in PLACES[layout]]
