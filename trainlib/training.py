@@ -18,6 +18,7 @@ from trainlib.execution import attempt as execution
 from trainlib.execution.causes import Cause, cause_of, may_retry
 from trainlib.execution.events import Report
 from trainlib.execution.group import Member
+from trainlib.execution.plan import AttemptPlan
 from trainlib.execution.waiting import gather
 from trainlib.execution.worker_session import Assignment
 from trainlib.history import History
@@ -121,7 +122,7 @@ class Training:
         self._notify("on_trial_start" if number == 1 else "on_trial_restore", iteration=resumed_at)
         resumed_from = f"checkpoint_{newest.index:06d}" if newest else None
         self._status(f"attempt {number}, from {resumed_from}" if resumed_from else "starting the workers")
-        plan = execution.AttemptPlan(
+        plan = AttemptPlan(
             number=number,
             scaling=self.trainer.scaling_config,
             backend=self.trainer.backend_config,

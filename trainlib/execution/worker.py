@@ -132,7 +132,7 @@ def _keep_freed_memory() -> None:
     """Have the C library keep what a training step frees for the next step.
 
     In a thread, which is where training functions run, it gives it back to the system at once, and the next step
-    has to have every page made again: a fifth of the speed of a small network.
+    has to have every page made again, which costs a small network a fifth of its speed.
     """
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt

@@ -1,0 +1,45 @@
+"""What an attempt is to do, and who is told how it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from trainlib.config import ScalingConfig
+from trainlib.execution.backend import BackendConfig
+from trainlib.execution.events import Report
+from trainlib.execution.group import Member
+from trainlib.execution.worker_session import Assignment
+
+
+@dataclass(frozen=True)
+class AttemptPlan:
+    """What an attempt is to do. The same for every rank, except for the places in ``assignment.context``."""
+
+    number: int
+    scaling: ScalingConfig
+    backend: BackendConfig
+    function: Callable[[], Any]
+    assignment: Assignment
+    spares: bool
+    """Whether to have workers ready for a retry, made behind the training."""
+
+
+class Observer(Protocol):
+    """Is told what happens in an attempt, in the thread that runs it."""
+
+    def say(self, text: str) -> None:
+        """Something a person may want to know."""
+
+    def started(self, members: list[Member]) -> None:
+        """The workers are up; the training function starts now."""
+
+    def output(self, rank: int, text: str, is_error: bool) -> None:
+        """A rank printed a line."""
+
+    def report(self, report: Report) -> bool:
+        """Rank 0 reported. True ends the training."""
+
+    def settle(self) -> None:
+        """The training function has ended: wait for what needs the workers alive."""
