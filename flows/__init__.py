@@ -1,7 +1,9 @@
 """What runs, in which order: Prefect flows."""
 
 from flows.pipeline import PipelineSpec, pipeline
+from flows.preprocess import preprocess
 from flows.spec import TrainSpec
 from flows.train import train
+from trainlib.data.spec import PreprocessSpec
 
-__all__ = ["PipelineSpec", "TrainSpec", "pipeline", "train"]
+__all__ = ["PipelineSpec", "PreprocessSpec", "TrainSpec", "pipeline", "preprocess", "train"]

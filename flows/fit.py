@@ -15,7 +15,9 @@ from trainlib.trainer import DataParallelTrainer
 
 def fit(trainer: DataParallelTrainer) -> Result:
     """Train, and wait for it."""
-    trainer.dumps()  # what cannot be sent to workers is told before anything starts
+    # What cannot be read, or sent to workers, is told before anything starts.
+    trainer.sources  # noqa: B018
+    trainer.dumps()
     if trainer.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
     return local.run(lambda: train(TrainSpec.of(trainer)), trainer.scaling_config, trainer.backend_config)

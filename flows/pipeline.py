@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 
+from flows.local import shows_trainings
 from flows.spec import TrainSpec
 from flows.train import train_here
 from tasks.preprocess import preprocess
 from tasks.register_model import register_model
 from tasks.select_checkpoint import select_checkpoint
-from trainlib import storage
 from trainlib.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
-from trainlib.data.tables import DIGITS, PreparedData, version_of
+from trainlib.data.prepared import PreparedData
+from trainlib.data.spec import DIGITS, PreprocessSpec, StepSpec
 from trainlib.registry.models import ModelVersion, Selection
 from trainlib.result import Result
 
@@ -29,24 +29,19 @@ class PipelineSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    source: str = Field(
-        default=DIGITS,
-        description="The data: a CSV or Parquet file, or sklearn:digits.",
-        json_schema_extra={"position": 0},
+    data: PreprocessSpec = Field(description="What to train on.", json_schema_extra={"position": 0})
+    train: TrainSpec = Field(
+        description="What to train. It gets the datasets train and validation, and in its config the target.",
+        json_schema_extra={"position": 1},
     )
-    target: str = Field(default="target", description="The column to predict.", json_schema_extra={"position": 1})
-    validation_size: float = Field(
-        default=0.2, gt=0, lt=1, description="The share of rows for validation.", json_schema_extra={"position": 2}
-    )
-    train: TrainSpec = Field(description="What to train.", json_schema_extra={"position": 3})
     metric: str = Field(
-        default="accuracy", description="What the best checkpoint is best in.", json_schema_extra={"position": 4}
+        default="accuracy", description="What the best checkpoint is best in.", json_schema_extra={"position": 2}
     )
     mode: Literal["max", "min"] = Field(
-        default="max", description="Whether a high or a low value is better.", json_schema_extra={"position": 5}
+        default="max", description="Whether a high or a low value is better.", json_schema_extra={"position": 3}
     )
     model_name: str = Field(
-        default="digits", min_length=1, description="The registered model.", json_schema_extra={"position": 6}
+        default="digits", min_length=1, description="The registered model.", json_schema_extra={"position": 4}
     )
 
 
@@ -63,6 +58,7 @@ class PipelineResult:
 def digits(num_workers: int = 2, num_epochs: int = 12) -> PipelineSpec:
     """The demonstration: a small torch network on scikit-learn's digits."""
     return PipelineSpec(
+        data=PreprocessSpec(source=DIGITS, target="target", steps=[StepSpec(name="StandardScaler")]),
         train=TrainSpec(
             train_loop="trainlib.demo:train_digits",
             train_loop_config={"num_epochs": num_epochs, "lr": 0.005, "batch_size": 32, "hidden": 64},
@@ -72,29 +68,21 @@ def digits(num_workers: int = 2, num_epochs: int = 12) -> PipelineSpec:
                 checkpoint_config=CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="accuracy"),
                 failure_config=FailureConfig(max_failures=2),
             ),
-        )
+        ),
     )
 
 
 @flow(name="pipeline", flow_run_name="pipeline · {spec.model_name}", persist_result=False)
 def pipeline(spec: PipelineSpec) -> PipelineResult:
-    """Prepare a table, train on it, select the best checkpoint and register it as a model.
+    """Prepare data, train on them, select the best checkpoint and register it as a model.
 
     Args:
         spec: What to prepare, train, select and register.
     """
-    _step(1, f"preparing {spec.source}")
-    inputs: dict[str, Any] = {
-        "version": version_of(spec.source),
-        "validation_size": spec.validation_size,
-        "home": str(storage.home()),
-    }
-    data = preprocess(spec.source, spec.target, **inputs)
-    if not Path(data.train).exists():  # somebody has deleted what the cache speaks of
-        data = preprocess.with_options(refresh_cache=True)(spec.source, spec.target, **inputs)
+    _step(1, f"preparing {spec.data.source}")
+    data = preprocess(spec.data, say=_say if shows_trainings.get() else None)
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
-    files = {"train": data.train, "validation": data.validation, "target": data.target}
-    training = train_here(spec.train.with_config(files).trainer())
+    training = train_here(spec.train.on(data).trainer())
     assert training.run_id is not None
     _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
     selection = select_checkpoint([training.run_id], spec.metric, spec.mode)
@@ -104,4 +92,8 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
 
 
 def _step(number: int, text: str) -> None:
-    Console(stderr=True, highlight=False).print(f"{number}/4 {text}", soft_wrap=True, markup=False)
+    _say(f"{number}/4 {text}")
+
+
+def _say(text: str) -> None:
+    Console(stderr=True, highlight=False).print(text, soft_wrap=True, markup=False)

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from trainlib.config import RunConfig, ScalingConfig
+from trainlib.data.config import DataConfig
+from trainlib.data.prepared import PreparedData
 from trainlib.trainer import DataParallelTrainer
 
 __all__ = ["TrainSpec"]
@@ -40,6 +42,15 @@ class TrainSpec(BaseModel):
     run_config: RunConfig = Field(
         default_factory=RunConfig, description="How it is kept.", json_schema_extra={"position": 4}
     )
+    datasets: dict[str, str] = Field(
+        default_factory=dict,
+        description="What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files. train is "
+        "split across the workers, others are whole on each.",
+        json_schema_extra={"position": 5},
+    )
+    dataset_config: DataConfig = Field(
+        default_factory=DataConfig, description="How datasets reach the workers.", json_schema_extra={"position": 6}
+    )
 
     _trainer: DataParallelTrainer | None = PrivateAttr(default=None)
 
@@ -55,13 +66,16 @@ class TrainSpec(BaseModel):
             train_loop_config={key: _shown(value) for key, value in (trainer.train_loop_config or {}).items()},
             scaling_config=trainer.scaling_config,
             run_config=trainer.run_config.model_copy(update={"stop": _shown(trainer.run_config.stop)}),
+            datasets={name: str(_shown(given)) for name, given in trainer.datasets.items()},
+            dataset_config=trainer.dataset_config,
         )
         spec._trainer = trainer
         return spec
 
-    def with_config(self, more: dict[str, Any]) -> TrainSpec:
-        """The same, with more in its ``train_loop_config``."""
-        return TrainSpec(**{**dict(self), "train_loop_config": {**self.train_loop_config, **more}})
+    def on(self, data: PreparedData) -> TrainSpec:
+        """The same, on prepared data."""
+        config = {"target": data.target, **self.train_loop_config}
+        return TrainSpec(**{**dict(self), "datasets": {**data.datasets, **self.datasets}, "train_loop_config": config})
 
     def trainer(self) -> DataParallelTrainer:
         """The trainer that this describes.
@@ -85,6 +99,8 @@ class TrainSpec(BaseModel):
                 train_loop_config=self.train_loop_config,
                 scaling_config=self.scaling_config,
                 run_config=self.run_config,
+                datasets=self.datasets,
+                dataset_config=self.dataset_config,
             )
         return self._trainer
 

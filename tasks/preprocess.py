@@ -1,26 +1,59 @@
-"""The preprocessing task: cached on its inputs, so that the same work is never done twice."""
+"""The preprocessing task. What was prepared before, from the same bytes in the same way, is not prepared again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from prefect import task
-from prefect.cache_policies import INPUTS, TASK_SOURCE
+from prefect.artifacts import create_markdown_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.logging import get_run_logger
 
-from trainlib.data.tables import PreparedData, folder_for, prepare
+from trainlib.data.prepared import PreparedData
+from trainlib.data.preparing import plan, prepare
+from trainlib.data.spec import PreprocessSpec
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
 
 
-@task(name="preprocess", task_run_name="preprocess · {source}", cache_policy=INPUTS + TASK_SOURCE, persist_result=True)
+# Prefect's own cache would still answer when the files are gone, and another Prefect server would know nothing of
+# them. The manifest beside the files tells whether they are there.
+@task(name="preprocess", task_run_name="preprocess · {spec.source}", cache_policy=NO_CACHE)
 def preprocess(
-    source: str, target: str, *, version: str, validation_size: float = 0.2, seed: int = 0, home: str = ""
+    spec: PreprocessSpec,
+    preprocessor: Preprocessor | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
 ) -> PreparedData:
-    """Read a table, split it, scale it by its training part, and keep it as Parquet.
+    """Read data, check and split them, fit the preprocessor on the rows for training, and keep all as Parquet.
 
     Args:
-        source: A CSV or Parquet file, or ``sklearn:digits``.
-        target: The column to predict.
-        version: What the source was when it was last looked at; another one means other data.
-        validation_size: The share of rows for validation.
-        seed: What the shuffle before the split starts from.
-        home: Where it is kept; part of the cache's key, because another home has files of its own.
+        spec: What to read, how to split it, and what to apply to it.
+        preprocessor: Applied instead of the steps of ``spec``.
+        say: Told how far it is, besides the log of the task run.
     """
-    folder = folder_for(source, target, version, validation_size, seed)
-    return prepare(source, target=target, validation_size=validation_size, seed=seed, folder=folder)
+    logger = get_run_logger()
+
+    def tell(text: str) -> None:
+        logger.info(text)
+        if say is not None:
+            say(text)
+
+    prepared = prepare(plan(spec, preprocessor), tell)
+    create_markdown_artifact(_summary(prepared), key="prepared-data", description=f"Prepared from {prepared.source}")
+    return prepared
+
+
+def _summary(prepared: PreparedData) -> str:
+    rows = [
+        ("source", f"`{prepared.source}`"),
+        ("rows for training", prepared.train_rows),
+        ("rows for validation", prepared.validation_rows),
+        ("columns", len(prepared.columns)),
+        ("preprocessor", f"`{prepared.preprocessor[:200]}`"),
+        ("digest", f"`{prepared.digest}`"),
+        ("kept in", f"`{prepared.folder}`"),
+    ]
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])

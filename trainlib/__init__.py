@@ -3,12 +3,14 @@
 from trainlib import session
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
+from trainlib.data.config import DataConfig
 from trainlib.errors import TrainingFailedError
 from trainlib.result import Result
 from trainlib.session import (
     TrainContext,
     get_checkpoint,
     get_context,
+    get_dataset_shard,
     load_checkpoint,
     local_rank,
     report,
@@ -22,6 +24,7 @@ __all__ = [
     "BaseTrainer",
     "Checkpoint",
     "CheckpointConfig",
+    "DataConfig",
     "DataParallelTrainer",
     "FailureConfig",
     "Result",
@@ -31,6 +34,7 @@ __all__ = [
     "TrainingFailedError",
     "get_checkpoint",
     "get_context",
+    "get_dataset_shard",
     "load_checkpoint",
     "local_rank",
     "report",

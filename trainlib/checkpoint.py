@@ -8,14 +8,19 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trainlib import storage
 from trainlib.errors import CheckpointNotFoundError
 
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
+
 __all__ = ["Checkpoint"]
 
 DICT_FILE = "dict_checkpoint.pkl"
+PREPROCESSOR_KEY = "_preprocessor"
+PREPROCESSOR_FILE = "preprocessor.pkl"
 
 
 class Checkpoint:
@@ -90,6 +95,16 @@ class Checkpoint:
             )
         return self
 
+    def get_preprocessor(self) -> Preprocessor | None:
+        """The fitted preprocessor of the training that saved it, to be applied before predicting. None if it had none."""
+        if self._data is not None:
+            return self._data.get(PREPROCESSOR_KEY)
+        with self.as_directory() as directory:
+            file = Path(directory) / PREPROCESSOR_FILE
+            if file.exists():
+                return pickle.loads(file.read_bytes())
+            return self.to_dict().get(PREPROCESSOR_KEY) if (Path(directory) / DICT_FILE).exists() else None
+
     # -- to each other ------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,7 +168,7 @@ class Checkpoint:
         return f"{type(self).__name__}({kind}={sorted(held, key=str) if kind == 'dict' else held!r})"
 
 
-def dump(data: dict[str, Any], file: IO[bytes]) -> None:
+def dump(data: Any, file: IO[bytes]) -> None:
     """Pickle straight into ``file``: large tensors are not held a second time as bytes."""
     import cloudpickle
 

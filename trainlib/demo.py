@@ -9,28 +9,27 @@ from trainlib.checkpoint import Checkpoint
 
 
 def train_digits(config: dict[str, Any]) -> None:
-    """Train a classifier on prepared tables; resumes from its newest checkpoint.
+    """Train a classifier on the datasets ``train`` and ``validation``; resumes from its newest checkpoint.
 
     Args:
-        config: ``train`` and ``validation`` (Parquet files), ``target``, ``num_epochs``, ``lr``,
-            ``batch_size`` (of each worker), ``hidden``.
+        config: ``target``, ``num_epochs``, ``lr``, ``batch_size`` (of each worker), ``hidden``.
     """
-    import pandas as pd
     import torch
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset
 
-    from trainlib.torch import enable_reproducibility, prepare_data_loader, prepare_model
+    from trainlib.torch import enable_reproducibility, prepare_model
 
     enable_reproducibility(config.get("seed", 0))
 
-    def tensors(path: str) -> tuple[torch.Tensor, torch.Tensor]:
-        table = pd.read_parquet(path)
+    def tensors(name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        # So few rows fit into memory. Many would be read batch by batch, with iter_torch_batches().
+        table = session.get_dataset_shard(name).materialize().to_pandas()
         labels = table.pop(config["target"])
         return torch.from_numpy(table.to_numpy("float32").copy()), torch.from_numpy(labels.to_numpy("int64").copy())
 
-    train_x, train_y = tensors(config["train"])
-    valid_x, valid_y = tensors(config["validation"])
+    train_x, train_y = tensors("train")
+    valid_x, valid_y = tensors("validation")
     classes = int(max(train_y.max(), valid_y.max())) + 1
     network = nn.Sequential(
         nn.Linear(train_x.shape[1], config["hidden"]), nn.ReLU(), nn.Linear(config["hidden"], classes)
@@ -45,9 +44,7 @@ def train_digits(config: dict[str, Any]) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=config["lr"])
     if saved:
         optimizer.load_state_dict(saved["optimizer"])
-    loader = prepare_data_loader(
-        DataLoader(TensorDataset(train_x, train_y), batch_size=config["batch_size"], shuffle=True)
-    )
+    loader = DataLoader(TensorDataset(train_x, train_y), batch_size=config["batch_size"], shuffle=True)
     loss_of = nn.CrossEntropyLoss()
     for epoch in range(start, config["num_epochs"]):
         total = 0.0

@@ -11,6 +11,8 @@ __all__ = [
     "CapacityError",
     "CheckpointNotFoundError",
     "ConnectionFailedError",
+    "DataError",
+    "DataNotFoundError",
     "HorovodBuildError",
     "HorovodUnavailableError",
     "KerasVersionError",
@@ -83,6 +85,14 @@ class ConnectionFailedError(TrainlibError):
 
 class CheckpointNotFoundError(TrainlibError, FileNotFoundError):
     """There is no checkpoint at the given place."""
+
+
+class DataError(TrainlibError, ValueError):
+    """Data cannot be read, or is not what a training needs. Says which file, row or column, and what to do."""
+
+
+class DataNotFoundError(DataError, FileNotFoundError):
+    """There is no data at the given place."""
 
 
 class RunNotFoundError(TrainlibError, LookupError):

@@ -42,6 +42,8 @@ class Result:
     """How many attempts it took."""
     returned: list[Any] = field(default_factory=list, repr=False)
     """What the training function returned, by rank."""
+    rows: dict[str, list[list[int]]] = field(default_factory=dict, repr=False)
+    """By dataset, one entry an epoch: how many rows each rank read."""
     history: list[dict[str, Any]] = field(default_factory=list, repr=False)
     """One row for each iteration."""
 

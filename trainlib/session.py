@@ -13,11 +13,13 @@ from trainlib.errors import SessionUnavailableError
 
 if TYPE_CHECKING:
     from trainlib.checkpoint import Checkpoint
+    from trainlib.data.shard import DatasetShard
 
 __all__ = [
     "TrainContext",
     "get_checkpoint",
     "get_context",
+    "get_dataset_shard",
     "get_experiment_name",
     "get_local_rank",
     "get_local_world_size",
@@ -127,6 +129,8 @@ class Session(Protocol):
 
     def latest_checkpoint(self) -> Checkpoint | None: ...
 
+    def dataset_shard(self, name: str) -> DatasetShard: ...
+
     def give_up(self, error: Exception) -> None:
         """End the attempt with this error, because the training function hangs where nothing can be raised."""
 
@@ -191,6 +195,23 @@ def load_checkpoint() -> dict[str, Any] | None:
     current("load_checkpoint")
     checkpoint = get_checkpoint()
     return checkpoint.to_dict() if checkpoint is not None else None
+
+
+def get_dataset_shard(dataset_name: str = "train") -> DatasetShard:
+    """This worker's share of a dataset that the trainer was given: of ``train`` a part, of all others the whole.
+
+    It is read with ``iter_batches()``, ``iter_torch_batches()``, ``to_torch()``, ``iter_tf_batches()``, ``to_tf()``,
+    ``iter_rows()`` or ``materialize()``; every loop is an epoch.
+
+    Example:
+        >>> from trainlib import session
+        >>> def train_func(config):
+        ...     shard = session.get_dataset_shard("train")
+        ...     for epoch in range(config["num_epochs"]):
+        ...         for batch in shard.iter_torch_batches(batch_size=32):
+        ...             ...
+    """
+    return current("get_dataset_shard").dataset_shard(dataset_name)
 
 
 def get_context() -> TrainContext:

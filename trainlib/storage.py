@@ -46,8 +46,8 @@ def exists(location: str) -> bool:
         return path.exists()
     if urlparse(location).scheme in _THROUGH_MLFLOW:
         return bool(_artifacts(location).list_artifacts())
-    filesystem, inner = _filesystem(location)
-    return bool(filesystem.exists(inner))
+    store, inner = filesystem(location)
+    return bool(store.exists(inner))
 
 
 def upload(source: Path, location: str) -> None:
@@ -62,13 +62,13 @@ def upload(source: Path, location: str) -> None:
     if urlparse(location).scheme in _THROUGH_MLFLOW:
         _artifacts(location).log_artifacts(str(source))
     else:
-        filesystem, inner = _filesystem(location)
+        store, inner = filesystem(location)
         for root, _, names in os.walk(source):
             below = Path(root).relative_to(source).as_posix()
             for name in names:
                 remote = "/".join(part for part in (inner.rstrip("/"), below if below != "." else "", name) if part)
-                filesystem.makedirs(remote.rsplit("/", 1)[0], exist_ok=True)
-                filesystem.put_file(os.path.join(root, name), remote)
+                store.makedirs(remote.rsplit("/", 1)[0], exist_ok=True)
+                store.put_file(os.path.join(root, name), remote)
     shutil.rmtree(source)
 
 
@@ -80,8 +80,8 @@ def download(location: str, target: Path) -> None:
     elif urlparse(location).scheme in _THROUGH_MLFLOW:
         _artifacts(location).download_artifacts("", dst_path=str(target))
     else:
-        filesystem, inner = _filesystem(location)
-        filesystem.get(inner.rstrip("/") + "/", str(target), recursive=True)
+        store, inner = filesystem(location)
+        store.get(inner.rstrip("/") + "/", str(target), recursive=True)
 
 
 def delete(location: str) -> None:
@@ -91,9 +91,9 @@ def delete(location: str) -> None:
     elif urlparse(location).scheme in _THROUGH_MLFLOW:
         _artifacts(location).delete_artifacts()
     else:
-        filesystem, inner = _filesystem(location)
-        if filesystem.exists(inner):
-            filesystem.rm(inner, recursive=True)
+        store, inner = filesystem(location)
+        if store.exists(inner):
+            store.rm(inner, recursive=True)
 
 
 def _move(source: Path, target: Path) -> None:
@@ -107,7 +107,23 @@ def _move(source: Path, target: Path) -> None:
         shutil.rmtree(source)
 
 
-def _filesystem(location: str):  # type: ignore[no-untyped-def]
+def read_text(location: str) -> str | None:
+    """The text of a file at a path or an fsspec URI; None if there is none."""
+    store, inner = filesystem(location)
+    try:
+        return store.cat_file(inner).decode()  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return None
+
+
+def write_bytes(location: str, data: bytes) -> None:
+    """Write a file at a path or an fsspec URI, whose folder is there."""
+    store, inner = filesystem(location)
+    store.pipe_file(inner, data)
+
+
+def filesystem(location: str):  # type: ignore[no-untyped-def]
+    """The fsspec file system of a URI, and the path in it."""
     import fsspec
 
     try:

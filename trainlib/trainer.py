@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
+from trainlib.data.config import DataConfig
 from trainlib.errors import RunNotFoundError
 from trainlib.execution.backend import BackendConfig
 from trainlib.result import Result
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
+
+    from trainlib.data.sources import Source
 
 __all__ = ["BaseTrainer", "DataParallelTrainer"]
 
@@ -25,8 +32,13 @@ class BaseTrainer:
         *,
         scaling_config: ScalingConfig | dict[str, Any] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
+        datasets: dict[str, Any] | None = None,
+        dataset_config: DataConfig | None = None,
+        preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
+        self.datasets, self.dataset_config = _as_datasets(datasets, dataset_config)
+        self.preprocessor = _as_preprocessor(preprocessor, self.datasets)
         self.scaling_config = _as_config(ScalingConfig, scaling_config, "scaling_config")
         self.run_config = _as_config(RunConfig, run_config, "run_config")
         if resume_from_checkpoint is not None:
@@ -39,6 +51,22 @@ class BaseTrainer:
         self.resume_from_checkpoint = resume_from_checkpoint
         self.restored_run: str | None = None
         """The MLflow run to continue, set by :meth:`restore`."""
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        """The datasets that are files, looked at: that they are there, can be read, and belong together.
+
+        Raises:
+            DataError: what is wrong, and with which file.
+        """
+        from trainlib.data.datasets import look_at_all
+        from trainlib.data.preprocessors import require_columns
+
+        sources = look_at_all(self.datasets)
+        if self.preprocessor is not None:
+            for name, source in sources.items():
+                require_columns(self.preprocessor, source.columns, f"the dataset {name!r} ({source.uri})")
+        return sources
 
     def fit(self) -> Result:
         """Train, and wait for it."""
@@ -70,6 +98,9 @@ class DataParallelTrainer(BaseTrainer):
         backend_config: BackendConfig | None = None,
         scaling_config: ScalingConfig | dict[str, Any] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
+        datasets: dict[str, Any] | None = None,
+        dataset_config: DataConfig | None = None,
+        preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
         """A trainer.
@@ -80,10 +111,19 @@ class DataParallelTrainer(BaseTrainer):
             backend_config: the framework to set up around it. Default: none.
             scaling_config: how many workers, and what each gets.
             run_config: where it is kept, what is retried, which checkpoints stay.
+            datasets: what ``get_dataset_shard(name)`` gives: Ray Datasets, DataFrames, Hugging Face datasets, paths or
+                URIs of files, or functions that make one. ``train`` is split across the workers, others are whole.
+            dataset_config: which datasets are split instead.
+            preprocessor: one of ``ray.data.preprocessors``; fitted on ``train``, applied to all, kept with checkpoints.
             resume_from_checkpoint: what ``get_checkpoint()`` gives at first.
         """
         super().__init__(
-            scaling_config=scaling_config, run_config=run_config, resume_from_checkpoint=resume_from_checkpoint
+            scaling_config=scaling_config,
+            run_config=run_config,
+            datasets=datasets,
+            dataset_config=dataset_config,
+            preprocessor=preprocessor,
+            resume_from_checkpoint=resume_from_checkpoint,
         )
         self._takes_config = _takes_config(train_loop_per_worker)
         if train_loop_config is not None and not isinstance(train_loop_config, dict):
@@ -131,6 +171,7 @@ class DataParallelTrainer(BaseTrainer):
         """
         import cloudpickle
 
+        from trainlib.data.portable import unpacked
         from trainlib.registry.run import load_trainer
 
         name = run.run_id if isinstance(run, Result) else run
@@ -138,6 +179,8 @@ class DataParallelTrainer(BaseTrainer):
             raise RunNotFoundError("that Result has no run_id: it did not come from fit()")
         run_id, data = load_trainer(name)
         settings = cloudpickle.loads(data)
+        if "datasets" not in changes:
+            settings["datasets"] = unpacked(settings.get("datasets"))
         known = set(inspect.signature(cls.__init__).parameters)
         if unknown := changes.keys() - known:
             raise TypeError(f"{cls.__name__}.restore() got unknown argument(s): {', '.join(sorted(unknown))}")
@@ -155,7 +198,10 @@ class DataParallelTrainer(BaseTrainer):
         """
         import cloudpickle
 
+        from trainlib.data.portable import packed
+
         settings = self._settings()
+        settings["datasets"] = packed(self.datasets)
         settings["run_config"] = self.run_config.model_copy(update={"callbacks": None})
         try:
             return cloudpickle.dumps(settings)  # type: ignore[no-any-return]
@@ -174,6 +220,9 @@ class DataParallelTrainer(BaseTrainer):
             self._backend_argument: self.backend_config,
             "scaling_config": self.scaling_config,
             "run_config": self.run_config,
+            "datasets": self.datasets,
+            "dataset_config": self.dataset_config,
+            "preprocessor": self.preprocessor,
             "resume_from_checkpoint": self.resume_from_checkpoint,
         }
 
@@ -201,6 +250,38 @@ def _as_config(model: Any, value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return model(**value)
     raise TypeError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
+
+
+def _as_datasets(datasets: Any, config: Any) -> tuple[dict[str, Any], DataConfig]:
+    from trainlib.data.datasets import require_dataset
+
+    if datasets is not None and not isinstance(datasets, dict):
+        raise TypeError(f"datasets is a {type(datasets).__name__}: pass a dict, e.g. {{'train': ...}}")
+    for name, given in (datasets or {}).items():
+        require_dataset(name, given)
+    config = _as_config(DataConfig, config, "dataset_config")
+    named = config.datasets_to_split if "datasets_to_split" in config.model_fields_set else []
+    if named != "all" and (unknown := [name for name in named if name not in (datasets or {})]):
+        raise ValueError(
+            f"datasets_to_split names {', '.join(map(repr, unknown))}, but the datasets are "
+            f"{', '.join(map(repr, datasets or {})) or 'none'}"
+        )
+    return dict(datasets or {}), config
+
+
+def _as_preprocessor(preprocessor: Any, datasets: dict[str, Any]) -> Any:
+    if preprocessor is None:
+        return None
+    from trainlib.data.preprocessors import is_fitted, require_preprocessor
+
+    require_preprocessor(preprocessor)
+    if not datasets:
+        raise ValueError("a preprocessor was passed, but no datasets that it could be applied to: pass datasets={...}")
+    if "train" not in datasets and not is_fitted(preprocessor):
+        raise ValueError(
+            "the preprocessor is fitted on datasets['train'], which there is not: pass it, or fit it before"
+        )
+    return preprocessor
 
 
 def _takes_config(function: Any) -> bool:

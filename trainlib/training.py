@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
+
 from trainlib import storage
 from trainlib.callbacks import Callback, MLflowLoggerCallback, Trial
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig
+from trainlib.data.rows import RowCounts
 from trainlib.errors import TrainingFailedError
 from trainlib.execution import attempt as execution
 from trainlib.execution.causes import Cause, cause_of, may_retry
-from trainlib.execution.events import Report
+from trainlib.execution.events import EpochRead, Report
 from trainlib.execution.group import Member
 from trainlib.execution.plan import AttemptPlan
 from trainlib.execution.waiting import gather
 from trainlib.execution.worker_session import Assignment
 from trainlib.history import History
 from trainlib.registry.checkpoints import as_checkpoint
+from trainlib.registry.inputs import log_inputs
+from trainlib.registry.metrics import rows_read
 from trainlib.registry.retention import SavedCheckpoint
 from trainlib.registry.run import AttemptRecord, RegisteredRun, open_run
 from trainlib.result import Result
@@ -31,6 +37,7 @@ from trainlib.stopping import should_stop
 from trainlib.terminal import Listener
 
 if TYPE_CHECKING:
+    from trainlib.data.ingest import Ingest
     from trainlib.trainer import DataParallelTrainer
 
 _SAVING_NOTICE_S = 5.0
@@ -50,6 +57,9 @@ class Training:
         self._callbacks: list[Callback] = list(trainer.run_config.callbacks or ())
         self._failures: Counter[Cause] = Counter()
         self._members: list[Member] = []
+        self._ingest = _ingest_of(trainer, run)
+        self._data_is_logged = False
+        self._rows = RowCounts(trainer.scaling_config.num_workers)
         self._config = dict(trainer.train_loop_config or {})
         self._trial = Trial(
             trial_id=run.run_id[:8],
@@ -78,6 +88,7 @@ class Training:
         config, extra = _with_mlflow_callback(trainer.run_config)
         if trainer.resume_from_checkpoint is not None:
             trainer.resume_from_checkpoint.require()
+        trainer.sources  # noqa: B018  # data that cannot be read are told before there is a run
         settings = trainer.dumps()
         run = open_run(
             config,
@@ -119,6 +130,7 @@ class Training:
         self.run.checkpoints.in_use = newest
         resumed_at = newest.iteration if newest else 0
         self._history.attempt_starts(resumed_at)
+        self._rows.attempt_starts()
         self._notify("on_trial_start" if number == 1 else "on_trial_restore", iteration=resumed_at)
         resumed_from = f"checkpoint_{newest.index:06d}" if newest else None
         self._status(f"attempt {number}, from {resumed_from}" if resumed_from else "starting the workers")
@@ -129,6 +141,7 @@ class Training:
             function=self.trainer.bound_function(),
             assignment=self._assignment(newest),
             spares=self.trainer.run_config.failure_config.max_failures != 0,
+            ingest=self._ingest,
         )
         try:
             returned = execution.run(plan, self)
@@ -206,6 +219,19 @@ class Training:
         for listener in self.listeners:
             listener.status(text)
 
+    def data_opened(self, ingest: Ingest) -> None:
+        if self._data_is_logged:
+            return
+        log_inputs(self.run.client, self.run.run_id, [each.facts for each in ingest.opened.values()])
+        if ingest.preprocessor is not None:
+            self.run.save_preprocessor(cloudpickle.dumps(ingest.preprocessor))
+        self._data_is_logged = True
+
+    def epoch_read(self, rank: int, read: EpochRead) -> None:
+        rows = self._rows.add(rank, read.dataset, read.rows)
+        if rows is not None:
+            self.run.metrics.write(read.iteration, rows_read(read.dataset, rows), time.time(), warn=self.say)
+
     def started(self, members: list[Member]) -> None:
         self._members = members
         self._history.workers_started(members[0].facts)
@@ -275,6 +301,7 @@ class Training:
             run_url=self.run.url,
             attempts=len(self.run.attempts),
             returned=returned,
+            rows=self._rows.epochs,
             history=self._history.rows(earlier=self.run.recorded_before()),
         )
 
@@ -300,6 +327,18 @@ class Training:
     def _notify(self, event: str, *, iteration: int, **more: Any) -> None:
         for callback in self._callbacks:
             getattr(callback, event)(iteration=iteration, trials=[self._trial], trial=self._trial, **more)
+
+
+def _ingest_of(trainer: DataParallelTrainer, run: RegisteredRun) -> Ingest | None:
+    """The training's data; with the preprocessor that an earlier process fitted for this run."""
+    if not trainer.datasets:
+        return None
+    from trainlib.data.ingest import Ingest
+
+    preprocessor = trainer.preprocessor
+    if preprocessor is not None and run.continued and (kept := run.load_preprocessor()) is not None:
+        preprocessor = cloudpickle.loads(kept)
+    return Ingest(trainer.datasets, sources=trainer.sources, config=trainer.dataset_config, preprocessor=preprocessor)
 
 
 def _number_in(checkpoint: Checkpoint | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flows import PipelineSpec, TrainSpec, pipeline, train
+from flows import PipelineSpec, TrainSpec, pipeline, preprocess, train
 from flows.pipeline import digits
 
 
@@ -13,21 +13,25 @@ def test_a_flow_called_from_python_trains(driver):
         """
         from flows import TrainSpec, train
         from trainlib import ScalingConfig
-        from trainlib.data.tables import DIGITS, prepare
-        from pathlib import Path
+        from flows import PreprocessSpec, preprocess
 
-        data = prepare(DIGITS, target="target", validation_size=0.2, seed=0, folder=Path("data").absolute())
-        files = {"train": data.train, "validation": data.validation, "target": "target"}
+        data = preprocess(PreprocessSpec(source="sklearn:digits", target="target"))
         result = train(TrainSpec(
             train_loop="trainlib.demo:train_digits",
-            train_loop_config={"num_epochs": 2, "lr": 0.005, "batch_size": 32, "hidden": 16, **files},
+            train_loop_config={"num_epochs": 2, "lr": 0.005, "batch_size": 32, "hidden": 16},
             scaling_config=ScalingConfig(num_workers=2),
-        ))
+        ).on(data))
         print(result.metrics["training_iteration"], flush=True)
         """
     )
     assert process.wait() == 0, process.output
     assert "\n2\n" in process.output
+
+
+def test_the_form_of_preprocess_has_a_section_for_each_part():
+    definitions = preprocess.parameters.model_dump()["definitions"]
+    assert {"PreprocessSpec", "SplitSpec", "StepSpec"} <= definitions.keys()
+    assert definitions["SplitSpec"]["properties"]["by"]["enum"] == ["shuffle", "stratify", "time", "hash"]
 
 
 def test_the_forms_have_a_field_for_every_setting():

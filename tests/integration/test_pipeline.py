@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import socket
 from dataclasses import replace
-from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from trainlib.data.tables import DIGITS, prepare, version_of
 from trainlib.registry.models import register, select
 
 
@@ -31,46 +26,11 @@ def test_the_demo_ends_with_a_registered_model(driver, registry):
     assert len({version.run_id for version in versions}) == 2
     runs = registry.search_runs([registry.get_experiment_by_name("digits").experiment_id])
     assert {run.info.status for run in runs} == {"FINISHED"}
-    data = list(Path(os.environ["TRAINLIB_HOME"], "data").iterdir())
-    assert len(data) == 1, "the second run found the first one's prepared data"
-
-
-def test_prepared_data_is_scaled_by_its_training_part(tmp_path):
-    prepared = prepare(DIGITS, target="target", validation_size=0.25, seed=1, folder=tmp_path / "digits")
-    train, validation = pd.read_parquet(prepared.train), pd.read_parquet(prepared.validation)
-    assert len(train) == prepared.train_rows == 1348
-    assert len(validation) == prepared.validation_rows == 449
-    features = train[prepared.features]
-    assert features.mean().abs().max() < 1e-5
-    assert abs(validation[prepared.features].mean()).max() > 1e-3, (
-        "validation is scaled by training's mean, not its own"
-    )
-    assert json.loads((tmp_path / "digits" / "manifest.json").read_text())["digest"] == prepared.digest
-    again = prepare(DIGITS, target="target", validation_size=0.25, seed=1, folder=tmp_path / "again")
-    assert again.digest == prepared.digest
-
-
-def test_bad_data_is_named(tmp_path):
-    csv = tmp_path / "table.csv"
-    csv.write_text("a,b,label\n1,x,0\n2,y,1\n")
-    settings = {"validation_size": 0.5, "seed": 0, "folder": tmp_path / "out"}
-    with pytest.raises(ValueError, match="has no column 'target'; it has: a, b, label"):
-        prepare(str(csv), target="target", **settings)
-    with pytest.raises(ValueError, match=r"column 'b' of .* features have to be numbers"):
-        prepare(str(csv), target="label", **settings)
-    with pytest.raises(FileNotFoundError, match="there is no data at"):
-        version_of(str(tmp_path / "nothing.csv"))
-    with pytest.raises(ValueError, match="cannot tell the format"):
-        prepare(str(tmp_path / "table.xls"), target="label", **settings)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_changed_source_is_another_version(tmp_path):
-    csv = tmp_path / "table.csv"
-    csv.write_text("a,label\n1,0\n")
-    before = version_of(str(csv))
-    csv.write_text("a,label\n1,0\n2,1\n")
-    assert version_of(str(csv)) != before
+    assert "prepared before" in process.output, "the second run found the first one's data"
+    newest = max(versions, key=lambda version: int(version.version))
+    assert newest.tags["trainlib.data.train"].endswith("prepared from sklearn:digits, digest scikit-learn 1.9.1")
+    assert "1437 rows" in newest.tags["trainlib.data.train"]
+    assert newest.tags["trainlib.code"]
 
 
 def test_only_a_better_version_takes_the_alias(registry):

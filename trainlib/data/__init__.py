@@ -1,1 +1,1 @@
-"""Data: where it comes from, and what is done to it before a training."""
+"""Data: where it comes from, how it reaches the workers, and how it is prepared. Ray Data does the work."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import ray
 
@@ -13,6 +16,9 @@ from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.conversation import Conversation, why
 from trainlib.execution.group import WorkerGroup
 from trainlib.execution.plan import AttemptPlan, Observer
+
+if TYPE_CHECKING:
+    from trainlib.data.shard import DatasetShard
 
 
 def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
@@ -27,6 +33,14 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
     prepare.wait()
     cluster.connect()
     cluster.wait_for_lost_nodes(observer.say)
+    if plan.ingest is not None:
+        plan.ingest.open(plan.scaling.num_workers, observer.say)
+        observer.data_opened(plan.ingest)
+        plan = replace(
+            plan,
+            scaling=plan.ingest.beside(plan.scaling),
+            assignment=replace(plan.assignment, preprocessor=plan.ingest.preprocessor),
+        )
     with gang.reserve(plan.scaling, observer.say) as (placement, nodes):
         backend = plan.backend.backend_cls()
         group: WorkerGroup | None = None
@@ -41,8 +55,9 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
             backend.on_training_start(group, plan.backend)
             if plan.spares:
                 group.warm_spares()
-            conversation = Conversation(group, backend, plan, observer)
-            values = conversation.run()
+            with _shards(plan, group) as shards:
+                conversation = Conversation(group, backend, plan, observer, shards)
+                values = conversation.run()
         except TrainingFailedError:
             if group is not None:
                 try:
@@ -65,6 +80,16 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
             raise
         _hand_on(group, backend, plan, reusable=not conversation.abandoned)
         return values
+
+
+@contextmanager
+def _shards(plan: AttemptPlan, group: WorkerGroup) -> Iterator[list[dict[str, DatasetShard]]]:
+    """What each rank reads, for as long as the block runs."""
+    if plan.ingest is None:
+        yield [{} for _ in group.members]
+        return
+    with plan.ingest.shards([member.facts.node_id for member in group.members], plan.scaling) as shards:
+        yield shards
 
 
 def _hand_on(group: WorkerGroup, backend: Backend, plan: AttemptPlan, *, reusable: bool) -> None:

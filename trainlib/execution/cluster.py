@@ -25,7 +25,6 @@ _RAYLET_S = 2.0
 _NOTICE_S = 40.0
 _lock = threading.Lock()
 _reached: set[str] = set()
-_started_here = False
 
 
 def connect() -> None:
@@ -74,7 +73,8 @@ def _no_answer(address: str, error: Exception) -> ConnectionFailedError:
 
 def is_local() -> bool:
     """Whether this process started the Ray that it is connected to: its size then never changes."""
-    return _started_here and ray.is_initialized()
+    node = ray._private.worker._global_node
+    return ray.is_initialized() and node is not None and node.is_head()
 
 
 def node_is_lost(node_id: str) -> bool:
@@ -117,7 +117,6 @@ def _connect_and_stay(connected: Future[None]) -> None:
 
 
 def _init() -> None:
-    global _started_here
     address = _address()
     logging.getLogger("ray").setLevel(logging.ERROR)  # its start-up notices are nothing a user can act on
     # Nor are the raylet's pages about a lost worker, which log_to_driver does not turn off: the attempt tells.
@@ -139,4 +138,3 @@ def _init() -> None:
         if not address:
             raise
         raise _no_answer(address, error) from error
-    _started_here = not address

@@ -7,7 +7,7 @@ import pickle
 import queue
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 
@@ -15,13 +15,16 @@ from trainlib.errors import OutOfStepError, TrainingFailedError
 from trainlib.execution import cluster
 from trainlib.execution.backend import Backend
 from trainlib.execution.causes import Cause, cause_of
-from trainlib.execution.events import Event, Failed, Finished, Output, Report
+from trainlib.execution.events import EpochRead, Event, Failed, Finished, Output, Report
 from trainlib.execution.group import Member, WorkerGroup
 from trainlib.execution.plan import AttemptPlan, Observer
 from trainlib.execution.silence import IDLE_S, SilenceWatch, look_at, pulse_in
 from trainlib.execution.waiting import gather
 from trainlib.execution.worker import pickled
 from trainlib.session import TrainContext
+
+if TYPE_CHECKING:
+    from trainlib.data.shard import DatasetShard
 
 POLL_S = 0.5
 # How long functions that were told to stop may take to reach their next report.
@@ -37,7 +40,14 @@ WAITS_IN_VAIN_S = 5.0
 class Conversation:
     """Keeps asking every rank what has happened, until all are done or one has failed."""
 
-    def __init__(self, group: WorkerGroup, backend: Backend, plan: AttemptPlan, observer: Observer) -> None:
+    def __init__(
+        self,
+        group: WorkerGroup,
+        backend: Backend,
+        plan: AttemptPlan,
+        observer: Observer,
+        shards: list[dict[str, DatasetShard]],
+    ) -> None:
         self.abandoned = False
         """Whether functions that were told to stop are still running."""
         self._group = group
@@ -45,6 +55,7 @@ class Conversation:
         self._backend = backend
         self._plan = plan
         self._observer = observer
+        self._shards = shards
         self._inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self._reports = [0] * len(group)
         self._finished: dict[int, Finished] = {}
@@ -65,8 +76,10 @@ class Conversation:
         function = ray.put(call)
         gather(
             [
-                member.actor.start.remote(function, replace(self._plan.assignment, context=self._context(member)))
-                for member in self._members
+                member.actor.start.remote(
+                    function, replace(self._plan.assignment, context=self._context(member), shards=shards)
+                )
+                for member, shards in zip(self._members, self._shards, strict=True)
             ]
         )
         for rank in range(len(self._members)):
@@ -135,6 +148,8 @@ class Conversation:
                     self._stopped_at = time.monotonic()
                     for member in self._members:
                         member.actor.stop.remote()
+            case EpochRead():
+                self._observer.epoch_read(rank, event)
             case Finished():
                 self._finished[rank] = event
                 self._returned_at[rank] = time.monotonic()
@@ -148,6 +163,9 @@ class Conversation:
         if leaving and self._stopped_at is None:
             self._left.update(leaving)
             self._backend.on_early_return(self._group, self._plan.backend, leaving)
+            for rank, member in enumerate(self._members):
+                if rank not in self._finished:
+                    member.actor.others_left.remote(leaving)
 
     def _out_of_step(self) -> TrainingFailedError | None:
         """An error if a rank has returned although another one reports more often."""

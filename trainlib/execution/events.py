@@ -36,6 +36,16 @@ class Report:
 
 
 @dataclass(frozen=True)
+class EpochRead:
+    """A rank has read its share of a dataset from start to end."""
+
+    dataset: str
+    rows: int
+    iteration: int
+    """The one under way."""
+
+
+@dataclass(frozen=True)
 class Output:
     """A line that the training function printed or logged."""
 
@@ -76,4 +86,4 @@ class Failed:
         return cls(pickled, f"{type(error).__name__}: {error}", text, time.time())
 
 
-Event = Report | Output | Finished | Failed
+Event = Report | EpochRead | Output | Finished | Failed

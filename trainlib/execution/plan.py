@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trainlib.config import ScalingConfig
 from trainlib.execution.backend import BackendConfig
-from trainlib.execution.events import Report
+from trainlib.execution.events import EpochRead, Report
 from trainlib.execution.group import Member
 from trainlib.execution.worker_session import Assignment
+
+if TYPE_CHECKING:
+    from trainlib.data.ingest import Ingest
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class AttemptPlan:
     assignment: Assignment
     spares: bool
     """Whether to have workers ready for a retry, made behind the training."""
+    ingest: Ingest | None = None
+    """The data, if the trainer was given any."""
 
 
 class Observer(Protocol):
@@ -40,6 +45,12 @@ class Observer(Protocol):
 
     def report(self, report: Report) -> bool:
         """Rank 0 reported. True ends the training."""
+
+    def data_opened(self, ingest: Ingest) -> None:
+        """The datasets have been made, and the preprocessor is fitted."""
+
+    def epoch_read(self, rank: int, read: EpochRead) -> None:
+        """A rank has read its share of a dataset."""
 
     def settle(self) -> None:
         """The training function has ended: wait for what needs the workers alive."""

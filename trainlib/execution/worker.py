@@ -112,6 +112,12 @@ class Worker:
         if self._session is not None:
             self._session.stop()
 
+    @ray.method(concurrency_group="control")
+    def others_left(self, ranks: list[int]) -> None:
+        """These ranks have returned, and will read no more epochs."""
+        if self._session is not None:
+            self._session.others_left(ranks)
+
     @ray.method(concurrency_group="storage")
     def store(self, staged: str, location: str) -> None:
         """Bring a staged checkpoint to where it is kept."""

@@ -7,17 +7,20 @@ import shutil
 import threading
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainlib.checkpoint import DICT_FILE, Checkpoint, dump
+from trainlib.checkpoint import DICT_FILE, PREPROCESSOR_FILE, PREPROCESSOR_KEY, Checkpoint, dump
 from trainlib.config import CheckpointConfig
-from trainlib.errors import OutOfStepError, ScoreNotReportedError
-from trainlib.execution.events import Failed, Report, StagedCheckpoint
+from trainlib.errors import DataError, OutOfStepError, ScoreNotReportedError
+from trainlib.execution.events import EpochRead, Failed, Report, StagedCheckpoint
 from trainlib.execution.metrics import as_numbers
 from trainlib.execution.outbox import Outbox
 from trainlib.session import TrainContext
+
+if TYPE_CHECKING:
+    from trainlib.data.shard import DatasetShard
 
 # A rank this many reports ahead of the slowest one waits for it; one that is silent for so long has
 # stopped reporting while the others go on.
@@ -45,6 +48,10 @@ class Assignment:
     environment: dict[str, str]
     import_path: list[str]
     """Where the coordinator imports from: the training function's modules are found there too."""
+    preprocessor: Any = None
+    """Fitted; goes with every checkpoint."""
+    shards: dict[str, DatasetShard] = field(default_factory=dict)
+    """This rank's, by the names of their datasets."""
 
 
 class WorkerSession:
@@ -88,6 +95,18 @@ class WorkerSession:
     def latest_checkpoint(self) -> Checkpoint | None:
         return self._checkpoint
 
+    def dataset_shard(self, name: str) -> DatasetShard:
+        shards = self._assignment.shards
+        if name not in shards:
+            there = f"it has {_names(shards)}" if shards else "it has none"
+            raise DataError(
+                f"there is no dataset {name!r}; {there}: pass it to the trainer, datasets={{{name!r}: ...}}"
+            )
+        from trainlib.data.quiet import quiet
+
+        quiet()
+        return shards[name].tell(lambda dataset, rows: self._outbox.put(EpochRead(dataset, rows, self._iteration + 1)))
+
     def give_up(self, error: Exception) -> None:
         self._outbox.put(Failed.of(error))
 
@@ -99,6 +118,16 @@ class WorkerSession:
             with self._moved:
                 self._slowest = reports
                 self._moved.notify_all()
+
+    def others_left(self, ranks: list[int]) -> None:
+        """These ranks have returned. An epoch starts on all ranks at once, so there is none any more."""
+        left = OutOfStepError(
+            f"rank(s) {', '.join(map(str, ranks))} returned, but this one goes on reading the dataset: every rank has to "
+            "read it equally often"
+        )
+        for shard in self._assignment.shards.values():
+            if shard.refuse_epochs(left):
+                self.give_up(left)
 
     def stop(self) -> None:
         """End the training function at its next report."""
@@ -128,15 +157,19 @@ class WorkerSession:
         # The random part keeps two processes apart that write the same checkpoint, one of them not yet
         # known to be lost.
         folder = Path(self._assignment.staging) / uuid.uuid4().hex / f"checkpoint_{index:06d}"
+        preprocessor = self._assignment.preprocessor
         if kind == "dict":
             folder.mkdir(parents=True)
-            extra = {"_timestamp": int(time.time()), "_preprocessor": None, "_current_checkpoint_id": index}
+            extra = {"_timestamp": int(time.time()), PREPROCESSOR_KEY: preprocessor, "_current_checkpoint_id": index}
             with open(folder / DICT_FILE, "wb") as file:
                 dump({**held, **extra}, file)
         elif kind == "local_path":
             shutil.copytree(checkpoint.require().path, folder)
         else:
             checkpoint.to_directory(folder)
+        if kind != "dict" and preprocessor is not None:
+            with open(folder / PREPROCESSOR_FILE, "wb") as file:
+                dump(preprocessor, file)
         self._next_checkpoint += 1
         return StagedCheckpoint(index, os.fspath(folder), score)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
+from trainlib.data.config import DataConfig
 from trainlib.horovod import installed
 from trainlib.horovod.config import HorovodConfig
 from trainlib.trainer import DataParallelTrainer, TrainLoop, backend_config_of
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
 
 __all__ = ["HorovodTrainer"]
 
@@ -43,6 +47,9 @@ class HorovodTrainer(DataParallelTrainer):
         tensorflow_backend: HorovodConfig | None = None,
         scaling_config: ScalingConfig | dict[str, Any] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
+        datasets: dict[str, Any] | None = None,
+        dataset_config: DataConfig | None = None,
+        preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
         """A trainer; ``horovod_config``, ``horovod_backend`` and, as one guide has it, ``tensorflow_backend`` are
@@ -60,6 +67,9 @@ class HorovodTrainer(DataParallelTrainer):
             backend_config=config,
             scaling_config=scaling_config,
             run_config=run_config,
+            datasets=datasets,
+            dataset_config=dataset_config,
+            preprocessor=preprocessor,
             resume_from_checkpoint=resume_from_checkpoint,
         )
         if config.placement_group_timeout_s is not None:

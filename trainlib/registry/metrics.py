@@ -25,6 +25,25 @@ GIVE_UP_S = 30.0
 _NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
 
 
+ABOUT_DATA = "data/"
+
+
+def rows_read(dataset: str, rows: list[int]) -> dict[str, float]:
+    """An epoch of a dataset as metrics; ``rows`` are those of each rank.
+
+    Example:
+        >>> rows_read("train", [50, 49])
+        {'data/train/rows': 99, 'data/train/rows_least': 49, 'data/train/rows_most': 50}
+    """
+    name = f"{ABOUT_DATA}{dataset}/rows"
+    return {name: sum(rows), f"{name}_least": min(rows), f"{name}_most": max(rows)}
+
+
+def is_about_data(key: str) -> bool:
+    """Whether a metric is one of those that no training function reported."""
+    return key.startswith(ABOUT_DATA)
+
+
 class MetricWriter:
     """Writes points behind the training. Points that MLflow does not take now are kept and tried again."""
 

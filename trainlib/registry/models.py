@@ -9,6 +9,7 @@ from typing import Any, Literal
 from trainlib import storage
 from trainlib.registry import client as mlflow_client
 from trainlib.registry.checkpoints import as_saved, models_of_run
+from trainlib.registry.inputs import lineage_tags
 from trainlib.registry.retention import SavedCheckpoint
 
 SCORE = "trainlib.metric"
@@ -91,6 +92,7 @@ def register(selection: Selection, name: str, alias: str = "best") -> ModelVersi
             f"{SCORE}.{selection.metric}": repr(selection.score),
             "trainlib.iteration": str(selection.iteration),
             "trainlib.location": storage.absolute(selection.location),
+            **lineage_tags(client.get_run(selection.run_id)),
         },
         await_creation_for=0,
     )

@@ -16,13 +16,14 @@ from trainlib.config import RunConfig
 from trainlib.errors import RunInUseError, RunNotFoundError
 from trainlib.registry import client as mlflow_client
 from trainlib.registry.checkpoints import CheckpointStore
-from trainlib.registry.metrics import MetricWriter, last_steps
+from trainlib.registry.metrics import MetricWriter, is_about_data, last_steps
 from trainlib.registry.provenance import Driver, source_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 _TRAINER, _SETTINGS = "trainer", "settings.pkl"
+_PREPROCESSOR = "preprocessor", "preprocessor.pkl"
 _LONGEST_PARAM = 6000
 _PARAMS_AT_ONCE = 100
 _LONGEST_MESSAGE = 1000
@@ -74,7 +75,7 @@ class RegisteredRun:
             config=config.checkpoint_config,
         )
         steps = last_steps(client, run) if continued else {}
-        self.iterations_before = max(steps.values(), default=0)
+        self.iterations_before = max((step for key, step in steps.items() if not is_about_data(key)), default=0)
         """How far an earlier process came, so that a table can be completed from the registry."""
         if continued:
             self.checkpoints.load()
@@ -94,11 +95,22 @@ class RegisteredRun:
 
     def save_trainer(self, settings: bytes) -> None:
         """Keep with the run what another process needs to continue it."""
-        with tempfile.TemporaryDirectory() as folder:
-            staged = Path(folder) / _TRAINER
+        self._save(_TRAINER, _SETTINGS, settings)
+
+    def save_preprocessor(self, preprocessor: bytes) -> None:
+        """Keep the fitted preprocessor: whoever continues the run applies the same."""
+        self._save(*_PREPROCESSOR, preprocessor)
+
+    def load_preprocessor(self) -> bytes | None:
+        """What :meth:`save_preprocessor` kept, if anything."""
+        return _load(storage.join(self.artifact_uri, _PREPROCESSOR[0]), _PREPROCESSOR[1])
+
+    def _save(self, folder: str, name: str, data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as temporary:
+            staged = Path(temporary) / folder
             staged.mkdir()
-            (staged / _SETTINGS).write_bytes(settings)
-            storage.upload(staged, storage.join(self.artifact_uri, _TRAINER))
+            (staged / name).write_bytes(data)
+            storage.upload(staged, storage.join(self.artifact_uri, folder))
 
     def record(self, attempt: AttemptRecord) -> None:
         """Leave a short record of an attempt."""
@@ -120,6 +132,8 @@ class RegisteredRun:
         if not self.iterations_before:
             return rows
         for key in self.client.get_run(self.run_id).data.metrics:
+            if is_about_data(key):
+                continue
             for point in self.client.get_metric_history(self.run_id, key):
                 if point.step <= self.iterations_before:
                     rows.setdefault(point.step, {})[key] = point.value
@@ -214,13 +228,20 @@ def load_trainer(run: str) -> tuple[str, bytes]:
     client = mlflow_client.connect(mlflow_client.tracking_uri())
     found = find_run(client, run).info
     location = storage.join(found.artifact_uri, _TRAINER)
-    if not storage.exists(location):
+    settings = _load(location, _SETTINGS)
+    if settings is None:
         raise RunNotFoundError(
             f"the MLflow run {found.run_id} was not made by a trainer, so it cannot be restored: nothing is at {location}"
         )
+    return found.run_id, settings
+
+
+def _load(location: str, name: str) -> bytes | None:
+    if not storage.exists(location):
+        return None
     with tempfile.TemporaryDirectory() as folder:
         storage.download(location, Path(folder))
-        return found.run_id, (Path(folder) / _SETTINGS).read_bytes()
+        return (Path(folder) / name).read_bytes()
 
 
 def _of_flow_run(client: MlflowClient, experiment_id: str, flow_run_id: str | None) -> Any:

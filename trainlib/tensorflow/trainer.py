@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
+from trainlib.data.config import DataConfig
 from trainlib.tensorflow.config import TensorflowConfig
 from trainlib.trainer import DataParallelTrainer, TrainLoop, backend_config_of
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
 
 __all__ = ["TensorflowTrainer"]
 
@@ -47,6 +51,9 @@ class TensorflowTrainer(DataParallelTrainer):
         tensorflow_backend: TensorflowConfig | None = None,
         scaling_config: ScalingConfig | dict[str, Any] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
+        datasets: dict[str, Any] | None = None,
+        dataset_config: DataConfig | None = None,
+        preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
         """A trainer; ``tensorflow_config`` and ``tensorflow_backend`` are two spellings of one argument."""
@@ -60,5 +67,8 @@ class TensorflowTrainer(DataParallelTrainer):
             ),
             scaling_config=scaling_config,
             run_config=run_config,
+            datasets=datasets,
+            dataset_config=dataset_config,
+            preprocessor=preprocessor,
             resume_from_checkpoint=resume_from_checkpoint,
         )

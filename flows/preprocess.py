@@ -1,0 +1,19 @@
+"""The flow that prepares data, by itself."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from tasks.preprocess import preprocess as preprocess_task
+from trainlib.data.prepared import PreparedData
+from trainlib.data.spec import PreprocessSpec
+
+
+@flow(name="preprocess", flow_run_name="preprocess · {spec.source}", persist_result=False)
+def preprocess(spec: PreprocessSpec) -> PreparedData:
+    """Read data, check and split them, fit preprocessors, and keep all as Parquet. The same is never done twice.
+
+    Args:
+        spec: What to read, how to split it, and what to apply to it.
+    """
+    return preprocess_task(spec)

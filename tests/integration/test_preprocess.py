@@ -1,0 +1,220 @@
+"""Preparing data: split as asked for, scaled by the training part, kept once, and refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from trainlib import storage
+from trainlib.data.prepared import PreparedData
+from trainlib.data.preparing import plan, prepare
+from trainlib.data.spec import PreprocessSpec, SplitSpec, StepSpec
+from trainlib.errors import DataError
+
+SCALED = [StepSpec(name="StandardScaler", columns=["x"])]
+
+
+def people(rows: int = 100) -> pd.DataFrame:
+    """Up to 100 rows, of four classes of different sizes, with days in no order."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(["a", "b", "c", "d"], [70, 20, 9, 1])[:rows]
+    table = pd.DataFrame(
+        {"x": np.arange(rows, dtype=float), "kind": classes, "who": [f"p{i % 10}" for i in range(rows)]}
+    )
+    return table.assign(day=rng.permutation(rows), label=np.arange(rows) % 3)
+
+
+def prepared(source, tmp_path: Path, said: list[str] | None = None, **spec) -> PreparedData:
+    settings = {"target": "label", "storage_path": str(tmp_path / "prepared"), **spec}
+    tell = said.append if said is not None else lambda text: None
+    return prepare(plan(PreprocessSpec(source=str(source), **settings)), tell)
+
+
+def parts(data: PreparedData) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return pd.read_parquet(data.train), pd.read_parquet(data.validation)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    people().to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path / "people.csv"
+
+
+@pytest.mark.parametrize("by", ["shuffle", "stratify", "time", "hash"])
+def test_rows_are_split_as_asked_for(source, tmp_path, by):
+    column = {"stratify": "kind", "time": "day", "hash": "who"}.get(by)
+    split = SplitSpec(by=by, column=column, size=0.25)
+    data = prepared(source, tmp_path, split=split)
+    train, validation = parts(data)
+    assert (len(train), len(validation)) == (data.train_rows, data.validation_rows)
+    every = pd.concat([train, validation]).sort_values("x").reset_index(drop=True)
+    pd.testing.assert_frame_equal(every, people(), check_dtype=False)
+    if by == "shuffle":
+        assert len(validation) == 25
+        assert not validation["x"].is_monotonic_increasing
+    elif by == "stratify":
+        assert dict(validation["kind"].value_counts()) == {"a": 17, "b": 5, "c": 2}
+    elif by == "time":
+        assert len(validation) == 25
+        assert validation["day"].min() > train["day"].max()
+    else:
+        assert set(train["who"]).isdisjoint(validation["who"])
+        assert len(validation), "some of ten keys are for validation"
+
+
+def test_a_preprocessor_is_fitted_on_the_training_part(source, tmp_path):
+    said: list[str] = []
+    data = prepared(source, tmp_path, said, steps=SCALED)
+    train, validation = parts(data)
+    assert train["x"].mean() == pytest.approx(0.0, abs=1e-9)
+    assert train["x"].std(ddof=0) == pytest.approx(1.0)
+    assert abs(validation["x"].mean()) > 1e-3, "by the mean of the training part, not by its own"
+    manifest = json.loads((Path(data.folder) / "_manifest.json").read_text())
+    assert manifest["columns"]["x"] == "double"
+    assert manifest["train_rows"] == 80
+    assert manifest["digest"] == data.digest
+    assert manifest["code_version"].startswith("trainlib ")
+    assert manifest["source"] == str(source)
+    assert "100 rows, all with a label" in said
+    assert any(text.startswith("fitting StandardScaler(x)") for text in said)
+    again = prepared(source, tmp_path / "elsewhere", steps=SCALED)
+    assert again.folder != data.folder
+    assert again.digest == data.digest, "the same inputs give the same bytes"
+
+
+def test_a_preprocessor_of_ones_own(source, tmp_path):
+    from ray.data.preprocessors import MinMaxScaler
+
+    spec = PreprocessSpec(source=str(source), target="label", storage_path=str(tmp_path / "prepared"))
+    data = prepare(plan(spec, MinMaxScaler(columns=["x"])), print)
+    assert parts(data)[0]["x"].max() == 1.0
+    assert plan(spec, MinMaxScaler(columns=["x"])).folder == data.folder
+    assert plan(spec, MinMaxScaler(columns=["day"])).folder != data.folder
+    assert plan(spec).folder != data.folder
+
+
+def test_the_same_is_never_prepared_twice(source, tmp_path, driver):
+    script = """
+        import sys
+        from trainlib.data.preparing import plan, prepare
+        from trainlib.data.spec import PreprocessSpec, StepSpec
+
+        steps = [StepSpec(name="StandardScaler", columns=["x"])]
+        spec = PreprocessSpec(source=sys.argv[1], target="label", storage_path=sys.argv[2], steps=steps)
+        print("in", prepare(plan(spec), print).folder)
+    """
+    folder = tmp_path / "prepared"
+    both = [driver(script, str(source), str(folder)) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0], both[0].output + both[1].output
+    outputs = sorted((process.output for process in both), key=len)
+    assert outputs[0].startswith("prepared before"), "of two processes at once, one did it and the other waited"
+    assert "writing train" in outputs[1]
+    said: list[str] = []
+    data = prepared(source, tmp_path, said, steps=SCALED)
+    assert said == [f"prepared before: {data.folder}"]
+    assert f"in {data.folder}" in outputs[0]
+
+    source.write_text(source.read_text().replace("p3", "p4"))
+    changed = prepared(source, tmp_path, steps=SCALED)
+    assert changed.folder != data.folder, "other bytes"
+    assert prepared(source, tmp_path, split=SplitSpec(seed=1), steps=SCALED).folder != changed.folder
+
+
+def test_half_of_an_output_is_never_taken_for_the_whole(source, tmp_path):
+    data = prepared(source, tmp_path)
+    manifest = Path(data.folder, "_manifest.json")
+    manifest.unlink()  # as a process leaves it that was killed before its end
+    Path(data.folder, "train", "part-000000.parquet").write_bytes(b"half")
+    half = Path(f"{data.folder}.part", "train")
+    half.mkdir(parents=True)
+    (half / "part-000009.parquet").write_bytes(b"half")
+    again = prepared(source, tmp_path)
+    assert again == data
+    assert manifest.exists()
+    assert len(parts(again)[0]) == 80
+    assert not half.parent.exists()
+
+
+def test_a_store_that_is_no_disk_keeps_it_too(source, tmp_path):
+    """Any fsspec scheme that the workers reach; here a folder under another name."""
+    root = f"local://{tmp_path}/store"
+    assert storage.local_path(root) is None
+    data = prepared(source, tmp_path, storage_path=root)
+    assert data.train.startswith(root)
+    said: list[str] = []
+    assert prepared(source, tmp_path, said, storage_path=root) == data
+    assert said == [f"prepared before: {data.folder}"]
+
+
+def refused(match: str, source, tmp_path: Path, error: type[Exception] = DataError, **spec) -> None:
+    with pytest.raises(error, match=match):
+        prepared(source, tmp_path, **spec)
+    assert not (tmp_path / "prepared").exists() or not list((tmp_path / "prepared").glob("*/_manifest.json"))
+
+
+def test_bad_input_is_named(source, tmp_path):
+    refused("there is no data at", tmp_path / "nothing.csv", tmp_path)
+    refused(
+        r"people\.csv has no column 'income', which target names; it has: x, kind", source, tmp_path, target="income"
+    )
+    refused("'age', which split names", source, tmp_path, split=SplitSpec(by="time", column="age"))
+    refused(
+        "StandardScaler needs the column 'age'",
+        source,
+        tmp_path,
+        steps=[StepSpec(name="StandardScaler", columns=["age"])],
+    )
+    refused(
+        r"StandardScaler needs numbers, but column 'kind' of .* is of type string",
+        source,
+        tmp_path,
+        steps=[StepSpec(name="StandardScaler", columns=["kind"])],
+    )
+    for size in (0.0, 1.0):
+        with pytest.raises(ValidationError, match="the share for validation, between 0 and 1"):
+            SplitSpec(size=size)
+    with pytest.raises(ValidationError, match="splitting by time needs a column"):
+        SplitSpec(by="time")
+    with pytest.raises(ValidationError, match=r"is none of Ray Data's preprocessors: .*StandardScaler"):
+        StepSpec(name="Scaler")
+
+
+def test_labels_that_teach_nothing_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    table = people(20)
+    table.assign(label=[1.0] * 7 + [None] * 2 + [2.0] * 11).to_csv(path, index=False)
+    refused(r"2 of 20 rows of .*t\.csv have no label in column 'label', the first of them is row 8", path, tmp_path)
+    table.assign(label=5).to_csv(path, index=False)
+    refused(r"column 'label' of .*t\.csv is 5 in all 20 rows", path, tmp_path)
+    people(2).to_csv(path, index=False)
+    refused(
+        "no rows of .* are left for validation", path, tmp_path, split=SplitSpec(by="hash", column="day", size=1e-9)
+    )
+
+
+def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
+    from prefect import flow
+    from prefect.artifacts import Artifact
+
+    from flows import embedded
+    from tasks import preprocess
+
+    embedded.start()
+    embedded.wait()
+    said: list[str] = []
+
+    @flow
+    def mine() -> PreparedData:
+        return preprocess(PreprocessSpec(source=str(source), storage_path=str(tmp_path / "prepared")), say=said.append)
+
+    data = mine()
+    assert data.target is None
+    assert said[-1].startswith("prepared 80 rows for training, 20 for validation")
+    artifact = Artifact.get("prepared-data")
+    assert artifact is not None
+    assert "80" in str(artifact.data)

@@ -1,0 +1,157 @@
+"""The datasets of one training: opened and fitted once, split anew for every attempt."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import ray
+import ray.data
+from ray.data.dataset import MaterializedDataset
+
+from trainlib.config import ScalingConfig
+from trainlib.data.config import DataConfig
+from trainlib.data.datasets import OpenDataset, open_dataset
+from trainlib.data.explaining import explained
+from trainlib.data.preprocessors import fitted, in_words, is_fitted, require_columns
+from trainlib.data.quiet import quiet
+from trainlib.data.shard import DatasetShard
+from trainlib.data.sources import Source
+from trainlib.errors import CapacityError, DataError
+from trainlib.execution import cluster
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
+
+# What a pipeline may keep in Ray's object store, at most. Ray's own limit is a share of the machine's memory.
+IN_FLIGHT = 512 * 1024**2
+# A place in a gang has to reserve something; this is what every local Ray has plenty of.
+_NO_CPU = {"CPU": 0.0, "node:__internal_head__": 0.001}
+
+
+class Ingest:
+    """Feeds a gang. Whoever makes an attempt opens it once Ray is there, and takes shards for each gang."""
+
+    def __init__(
+        self,
+        datasets: dict[str, Any],
+        *,
+        sources: dict[str, Source],
+        config: DataConfig,
+        preprocessor: Preprocessor | None,
+    ) -> None:
+        self.preprocessor = preprocessor
+        """Fitted, once this is open."""
+        self.opened: dict[str, OpenDataset] = {}
+        self._given = datasets
+        self._sources = sources
+        self._config = config
+
+    def open(self, workers: int, say: Callable[[str], None]) -> None:
+        """Make the datasets, and fit the preprocessor on ``train``. Does nothing the second time.
+
+        Raises:
+            DataError: the data are not what so many workers need.
+        """
+        quiet()
+        if not self.opened:
+            opened = {name: open_dataset(name, given, self._sources.get(name)) for name, given in self._given.items()}
+            for name, each in opened.items():
+                self._require_rows(name, each, workers)
+            self.opened = self._preprocessed(opened, say)
+
+    def _require_rows(self, name: str, opened: OpenDataset, workers: int) -> None:
+        rows = opened.facts.rows
+        if rows is not None and self._config.splits(name) and rows < workers:
+            raise DataError(
+                f"the dataset {name!r} ({opened.facts.source}) has {rows} row(s), which is fewer than the {workers} workers "
+                "that share it: use fewer workers, or leave it whole with DataConfig(datasets_to_split=...)"
+            )
+
+    def beside(self, scaling: ScalingConfig) -> ScalingConfig:
+        """The gang, so that CPUs are left for reading: workers hold theirs for as long as they train, and a pipeline
+        without one would wait for ever, and they for it.
+
+        On a machine of its own, where CPUs are only counted, workers that did not ask for a number of them count as none.
+
+        Raises:
+            CapacityError: the cluster has too few for both.
+        """
+        streamed = [name for name, each in self.opened.items() if self._is_streamed(each)]
+        # One that is split and one that is not may be read in turns: each then needs a CPU while the other holds one.
+        needed = len({self._config.splits(name) for name in streamed})
+        total = ray.cluster_resources().get("CPU", 0.0)
+        taken = scaling.total_resources.get("CPU", 0.0)
+        if taken + needed <= total or not needed:
+            return scaling
+        given = scaling.resources_per_worker or {}
+        if cluster.is_local() and "CPU" not in given:
+            return scaling.model_copy(update={"resources_per_worker": {**given, **_NO_CPU}})
+        names = " and ".join(map(repr, streamed))
+        raise CapacityError(
+            f"{scaling.num_workers} worker(s) take {taken:g} of the cluster's {total:g} CPUs, and reading {names} beside them "
+            f"needs {needed} more: lower num_workers, give each worker less with resources_per_worker={{'CPU': ...}}, or "
+            "pass Ray Datasets that are materialized"
+        )
+
+    def _is_streamed(self, opened: OpenDataset) -> bool:
+        return not isinstance(opened.dataset, MaterializedDataset)
+
+    def _preprocessed(self, opened: dict[str, OpenDataset], say: Callable[[str], None]) -> dict[str, OpenDataset]:
+        preprocessor = self.preprocessor
+        if preprocessor is None:
+            return opened
+        for each in opened.values():
+            if each.facts.columns is not None:
+                require_columns(
+                    preprocessor, each.facts.columns, f"the dataset {each.facts.name!r} ({each.facts.source})"
+                )
+        if not is_fitted(preprocessor):
+            say(f"fitting {in_words(preprocessor)} on train")
+            with explained("the dataset 'train'"):
+                preprocessor = fitted(preprocessor, opened["train"].dataset)
+        self.preprocessor = preprocessor
+        return {name: OpenDataset(preprocessor.transform(each.dataset), each.facts) for name, each in opened.items()}
+
+    @contextmanager
+    def shards(self, nodes: Sequence[str], scaling: ScalingConfig) -> Iterator[list[dict[str, DatasetShard]]]:
+        """The shards of each rank, for as long as the block runs; ``nodes`` are the nodes of the ranks."""
+        result: list[dict[str, DatasetShard]] = [{} for _ in nodes]
+        coordinators: list[Any] = []
+        try:
+            for name, opened in self.opened.items():
+                dataset = self._with_options(name, opened.dataset, scaling)
+                if self._config.splits(name):
+                    hints = list(nodes) if self._config.enable_shard_locality else None
+                    parts: list[Any] = list(
+                        dataset.streaming_split(len(nodes), equal=self._config.equal, locality_hints=hints)
+                    )
+                    coordinators.append(parts[0]._coord_actor)
+                else:
+                    parts = [dataset.iterator() for _ in nodes]
+                for shards, part in zip(result, parts, strict=True):
+                    shards[name] = DatasetShard(name, part)
+            yield result
+        finally:
+            for coordinator in coordinators:
+                ray.kill(coordinator)
+
+    def _with_options(self, name: str, dataset: ray.data.Dataset, scaling: ScalingConfig) -> ray.data.Dataset:
+        """A copy that keeps within what the gang leaves."""
+        from ray.data import ExecutionResources
+
+        dataset = dataset.copy(dataset)
+        given = self._config.execution_options
+        options = copy.deepcopy(
+            (given.get(name) if isinstance(given, dict) else given) or dataset.context.execution_options
+        )
+        if options.resource_limits == ExecutionResources.for_limits():
+            left = ray.cluster_resources().get("CPU", 0.0) - scaling.total_resources.get("CPU", 0.0)
+            others = any(self._config.splits(other) != self._config.splits(name) for other in self.opened)
+            options.resource_limits = ExecutionResources.for_limits(
+                cpu=max(1.0, left - others), object_store_memory=IN_FLIGHT
+            )
+        dataset.context.execution_options = options
+        return dataset

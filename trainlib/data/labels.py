@@ -1,0 +1,84 @@
+"""A look at the labels: nothing can be learned from ones that are missing or all the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainlib.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import ray.data
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What is known of the labels of some rows."""
+
+    rows: int = 0
+    missing: int = 0
+    first_missing: int | None = None
+    """The row, from 1."""
+    one: str | None = None
+    """A value that there is."""
+    vary: bool = False
+
+    def then(self, other: Labels) -> Labels:
+        """Of these rows and those that come after them.
+
+        Example:
+            >>> Labels(rows=2, one="1").then(Labels(rows=3, missing=1, first_missing=2, one="1"))
+            Labels(rows=5, missing=1, first_missing=4, one='1', vary=False)
+        """
+        later = other.first_missing + self.rows if other.first_missing is not None else None
+        differ = self.one is not None and other.one is not None and self.one != other.one
+        return Labels(
+            self.rows + other.rows,
+            self.missing + other.missing,
+            self.first_missing if self.first_missing is not None else later,
+            self.one if self.one is not None else other.one,
+            self.vary or other.vary or differ,
+        )
+
+
+def require_labels(dataset: ray.data.Dataset, target: str, source: str) -> int:
+    """Raise an error for labels that are missing or all the same. Gives the number of rows."""
+    looks = dataset.select_columns([target]).map_batches(
+        _look,  # type: ignore[arg-type]
+        batch_format="pyarrow",
+        batch_size=None,
+        fn_kwargs={"target": target},
+    )
+    labels = Labels()
+    for row in looks.iter_rows():
+        labels = labels.then(Labels(**row))
+    if labels.missing:
+        raise DataError(
+            f"{labels.missing} of {labels.rows} rows of {source} have no label in column {target!r}, the first of them is "
+            f"row {labels.first_missing}: fill them in, or leave those rows out"
+        )
+    if not labels.vary:
+        raise DataError(
+            f"column {target!r} of {source} is {labels.one} in all {labels.rows} rows: there is nothing to learn from a "
+            "label that is always the same"
+        )
+    return labels.rows
+
+
+def _look(batch: pa.Table, target: str) -> dict[str, list[Any]]:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    column = batch.column(target)
+    is_missing = compute.is_null(column, nan_is_null=pa.types.is_floating(column.type))
+    missing = compute.sum(is_missing).as_py() or 0
+    present = column.filter(compute.invert(is_missing))
+    one = present[0] if len(present) else None
+    return {
+        "rows": [len(column)],
+        "missing": [missing],
+        "first_missing": [compute.index(is_missing, True).as_py() + 1 if missing else None],
+        "one": [str(one.as_py()) if one is not None else None],
+        "vary": [one is not None and not compute.all(compute.equal(present, one)).as_py()],
+    }

@@ -1,0 +1,63 @@
+"""Datasets as another process can have them again, to continue a training whose process is gone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["packed", "unpacked"]
+
+# A table up to this size goes with the training's settings; a larger one has to be passed again.
+_SMALL = 64 * 1024**2
+
+
+@dataclass(frozen=True)
+class _Lineage:
+    """How a Ray Dataset is made from files."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class _LeftOut:
+    """What was in the memory of the process that is gone."""
+
+    kind: str
+
+
+def packed(datasets: dict[str, Any]) -> dict[str, Any]:
+    """What can be kept of each."""
+    return {name: _pack(given) for name, given in datasets.items()}
+
+
+def unpacked(datasets: dict[str, Any] | None) -> dict[str, Any]:
+    """What was packed, as datasets again.
+
+    Raises:
+        ValueError: one was in memory and has to be passed again.
+    """
+    import ray.data
+
+    result: dict[str, Any] = {}
+    for name, kept in (datasets or {}).items():
+        if isinstance(kept, _LeftOut):
+            raise ValueError(
+                f"datasets[{name!r}] was a {kept.kind} in memory, which is gone: pass it again, "
+                f"restore(..., datasets={{{name!r}: ...}})"
+            )
+        result[name] = ray.data.Dataset.deserialize_lineage(kept.data) if isinstance(kept, _Lineage) else kept
+    return result
+
+
+def _pack(given: Any) -> Any:
+    if isinstance(given, (str, os.PathLike)):
+        return os.fspath(given)
+    module = type(given).__module__.partition(".")[0]
+    if module == "ray":
+        return _Lineage(given.serialize_lineage()) if given.has_serializable_lineage() else _LeftOut("Ray Dataset")
+    if module == "pandas":
+        return given if given.memory_usage(deep=True).sum() <= _SMALL else _LeftOut("DataFrame")
+    if module == "datasets":
+        return _LeftOut("Hugging Face dataset")
+    return given
