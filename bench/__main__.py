@@ -100,7 +100,7 @@ def shown(value: float, unit: str) -> str:
         ('5.10 ms', '2.35 s', '15123/s')
     """
     if unit != "s":
-        return f"{value:.0f}{unit}"
+        return f"{value:.0f}{unit}" if value >= 100 else f"{value:.2f}{unit}"
     return f"{value:.2f} s" if value >= 0.1 else f"{value * 1000:.2f} ms"
 
 

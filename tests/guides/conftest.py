@@ -30,13 +30,13 @@ class Ran:
 
 
 @pytest.fixture
-def run_example(capsys: pytest.CaptureFixture[str]) -> Callable[[str], Ran]:
-    """Runs an example by its name."""
+def run_example(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs an example by its name; keywords are what stands for a ``"..."`` in the guide."""
 
-    def run(name: str) -> Ran:
+    def run(name: str, **left_open: str) -> Ran:
         capsys.readouterr()
         # As __main__, like a script: its functions are then sent to the workers by value.
-        names = runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+        names = runpy.run_path(str(EXAMPLES / f"{name}.py"), init_globals=left_open, run_name="__main__")
         return Ran(capsys.readouterr().out, names)
 
     return run

@@ -34,6 +34,23 @@ def test_the_horovod_example_runs():
     assert len(result.metrics_dataframe) == 3
 
 
+def test_the_data_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_example(3)
+    assert names["result"].rows == {"train": [[50, 50], [50, 50]]}
+    assert abs(names["prepared"]["x"].mean()) < 1e-9
+
+
+def test_the_preprocess_example_runs(capfd):
+    from flows import embedded
+
+    embedded.start()
+    embedded.wait()
+    data = run_example(4)["data"]
+    assert data.train_rows + data.validation_rows == 1797
+    assert str(data.datasets) in capfd.readouterr().out
+
+
 def test_links_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *ROOT.glob("bench/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):

@@ -1,0 +1,6 @@
+"""The size of the data that are streamed."""
+
+from bench.scripts.rows import LARGE_BYTES
+from bench.scripts.side import finish
+
+finish(gigabytes=LARGE_BYTES / 1e9)

@@ -1,0 +1,56 @@
+"""Memory that the machine needs at most while 2 workers stream 4 GiB, beyond what an empty training needs."""
+
+import threading
+
+import psutil
+
+from bench.scripts.rows import large
+from bench.scripts.side import finish
+from trainlib import DataParallelTrainer, ScalingConfig, session
+
+
+class Peak:
+    """The most memory that was in use while the block ran."""
+
+    def __enter__(self):
+        self.bytes = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self):
+        while not self._over.wait(0.02):
+            memory = psutil.virtual_memory()
+            self.bytes = max(self.bytes, memory.total - memory.available)
+
+
+def train_func(config):
+    rows = 0
+    if config["read"]:
+        for batch in session.get_dataset_shard("train").iter_batches(batch_size=16):
+            rows += len(batch["data"])
+    session.report({"rows": rows})
+
+
+def peak(read):
+    """Of a training that reads everything, or nothing."""
+    trainer = DataParallelTrainer(
+        train_func,
+        train_loop_config={"read": read},
+        scaling_config=ScalingConfig(num_workers=2),
+        datasets={"train": large},
+    )
+    with Peak() as found:
+        rows = trainer.fit().metrics["rows"]
+    return found.bytes, rows
+
+
+empty, _ = peak(read=False)
+streaming, rows = peak(read=True)
+assert rows == 1024, rows
+finish(gigabytes=(streaming - empty) / 1e9)

@@ -1,0 +1,14 @@
+"""The flow `preprocess`, for the first time."""
+
+import time
+
+from bench.scripts.side import finish, folder
+from bench.scripts.table import spec_for
+from flows import embedded, preprocess
+
+embedded.start()
+embedded.wait()
+spec = spec_for(folder())
+started = time.perf_counter()
+preprocess(spec)
+finish(preprocess_s=time.perf_counter() - started)
