@@ -247,14 +247,15 @@ def train_func():
     shard, validation = session.get_dataset_shard("train"), session.get_dataset_shard("validation")
     for epoch in range(2):
         rows = 0
-        for batch in shard.iter_torch_batches(batch_size=1000):
-            rows += len(batch["id"])
-            if rows % 4000 == 0:
+        for batch in shard.iter_torch_batches(batch_size=10):
+            rows += len(batch["data"])
+            if rows % 50 == 0:
                 seen = sum(len(batch["id"]) for batch in validation.iter_batches())
         session.report(dict(rows=rows, seen=seen))
 
 CONNECT
-train = ray.data.range(20_000, override_num_blocks=20).map_batches(lambda batch: batch)
+# 400 MiB
+train = ray.data.range_tensor(200, shape=(256, 1024), override_num_blocks=20).map_batches(lambda batch: batch)
 trainer = TorchTrainer(
     train_func,
     scaling_config=ScalingConfig(num_workers=2),
@@ -264,14 +265,17 @@ try:
     print("rows", trainer.fit().metrics["rows"], flush=True)
 except TrainingFailedError as error:
     print("refused", error, flush=True)
+ray.shutdown()
+CLOSE
 """
 
 
-def test_two_workers_and_a_pipeline_share_a_machine_with_two_cpus(driver):
-    """With Ray started by ``ray.data`` itself, which leaves no CPU for reading."""
-    script = driver(ON_TWO_CPUS.replace("CONNECT", "ray.init(address='local', num_cpus=2, log_to_driver=False)"))
+def test_two_workers_and_more_data_than_memory_share_a_machine_with_two_cpus(driver):
+    """With a Ray as ``ray.data`` starts it, which leaves no CPU for reading, and validation in the midst of an epoch."""
+    start = "ray.init(address='local', num_cpus=2, object_store_memory=120 * 1024**2, log_to_driver=False)"
+    script = driver(ON_TWO_CPUS.replace("CONNECT", start).replace("CLOSE", ""))
     assert script.wait() == 0, script.output
-    assert "rows 10000" in script.output
+    assert "rows 100" in script.output
 
 
 def test_a_cluster_with_too_few_cpus_for_both_is_told_at_once(driver):
@@ -280,7 +284,7 @@ def test_a_cluster_with_too_few_cpus_for_both_is_told_at_once(driver):
         "cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 2}); "
         "os.environ['RAY_ADDRESS'] = cluster.address; ray.init(log_to_driver=False)"
     )
-    script = driver(ON_TWO_CPUS.replace("CONNECT", connect))
+    script = driver(ON_TWO_CPUS.replace("CONNECT", connect).replace("CLOSE", "cluster.shutdown()"))
     assert script.wait() == 0, script.output
     assert "2 worker(s) take 2 of the cluster's 2 CPUs, and reading 'train' and 'validation' beside them needs" in (
         script.output
