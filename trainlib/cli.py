@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -92,7 +93,12 @@ def serve(prefect_port: int, mlflow_port: int) -> int:
     log = storage.home() / "logs"
     log.mkdir(parents=True, exist_ok=True)
     python = sys.executable
-    environment = {**os.environ, "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    environment = {
+        **os.environ,
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_UI_API_URL": f"http://127.0.0.1:{prefect_port}/api",  # else its pages ask the default port
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
     commands = {
         "Prefect": [python, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port)],
         "MLflow": [
@@ -101,6 +107,7 @@ def serve(prefect_port: int, mlflow_port: int) -> int:
         ],
     }
     servers: dict[str, subprocess.Popen[bytes]] = {}
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # as Ctrl-C: no server is left behind
     try:
         for name, command in commands.items():
             with open(log / f"{name.lower()}-ui.log", "ab") as output:

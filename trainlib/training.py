@@ -230,7 +230,9 @@ class Training:
     def epoch_read(self, rank: int, read: EpochRead) -> None:
         rows = self._rows.add(rank, read.dataset, read.rows)
         if rows is not None:
-            self.run.metrics.write(read.iteration, rows_read(read.dataset, rows), time.time(), warn=self.say)
+            is_split = self.trainer.dataset_config.splits(read.dataset)
+            metrics = rows_read(read.dataset, rows, is_split=is_split)
+            self.run.metrics.write(read.iteration, metrics, time.time(), warn=self.say)
 
     def started(self, members: list[Member]) -> None:
         self._members = members

@@ -85,7 +85,8 @@ def test_the_run_lists_its_datasets_and_the_rows_that_were_read(tmp_path, regist
     assert '"name": "x"' in inputs["train"].schema
     assert len(inputs["train"].digest) == 16
     assert curve(result.run_id, "data/train/rows")[0] == (1, 10.0), "of 11 rows, one is left out for equal shares"
-    assert curve(result.run_id, "data/train/rows_least")[0] == (1, 5.0)
+    assert curve(result.run_id, "data/train/rows_rank_1")[0] == (1, 5.0)
+    assert curve(result.run_id, "data/validation/rows")[0] == (1, 3.0)
     assert "data/train/rows" not in result.metrics_dataframe
 
 

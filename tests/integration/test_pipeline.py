@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import socket
+import urllib.request
 from dataclasses import replace
 
 import pytest
@@ -70,3 +73,21 @@ def test_the_command_line_helps_and_complains(capfd):
         port = taken.getsockname()[1]
         assert main(["up", "--mlflow-port", str(port), "--prefect-port", "0"]) == 1
     assert f"port {port} is taken" in capfd.readouterr().err
+
+
+def test_both_uis_are_served_until_somebody_ends_them(driver):
+    """At any ports, and without a server that is left behind."""
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        prefect, mlflow = (str(each.getsockname()[1]) for each in (one, other))
+    command = f"['up', '--prefect-port', '{prefect}', '--mlflow-port', '{mlflow}']"
+    served = driver(f"import sys; from trainlib.cli import main; sys.exit(main({command}))")
+    served.wait_for(lambda: "Ctrl-C ends both." in served.output)
+    with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/ui-settings") as answer:
+        assert json.load(answer)["api_url"] == f"http://127.0.0.1:{prefect}/api", "its pages ask the right server"
+    served.process.terminate()
+    assert served.wait() == 128 + signal.SIGTERM
+    for port in (prefect, mlflow):
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", int(port)), timeout=5)

@@ -28,15 +28,25 @@ _NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
 ABOUT_DATA = "data/"
 
 
-def rows_read(dataset: str, rows: list[int]) -> dict[str, float]:
+# So many workers have a chart each; of more, the least and the most are told.
+_RANKS_SHOWN = 8
+
+
+def rows_read(dataset: str, rows: list[int], *, is_split: bool) -> dict[str, float]:
     """An epoch of a dataset as metrics; ``rows`` are those of each rank.
 
     Example:
-        >>> rows_read("train", [50, 49])
-        {'data/train/rows': 99, 'data/train/rows_least': 49, 'data/train/rows_most': 50}
+        >>> rows_read("train", [50, 49], is_split=True)
+        {'data/train/rows': 99, 'data/train/rows_rank_0': 50, 'data/train/rows_rank_1': 49}
+        >>> rows_read("validation", [10, 10], is_split=False)
+        {'data/validation/rows': 10}
     """
     name = f"{ABOUT_DATA}{dataset}/rows"
-    return {name: sum(rows), f"{name}_least": min(rows), f"{name}_most": max(rows)}
+    if not is_split:
+        return {name: max(rows)}
+    if len(rows) > _RANKS_SHOWN:
+        return {name: sum(rows), f"{name}_least": min(rows), f"{name}_most": max(rows)}
+    return {name: sum(rows), **{f"{name}_rank_{rank}": each for rank, each in enumerate(rows)}}
 
 
 def is_about_data(key: str) -> bool:
