@@ -15,7 +15,8 @@ from trainlib.trainer import DataParallelTrainer
 
 def fit(trainer: DataParallelTrainer) -> Result:
     """Train, and wait for it."""
-    # What cannot be read, or sent to workers, is told before anything starts.
+    # What cannot be read, or sent to workers, is told before anything starts. Files may be others than last time.
+    trainer.__dict__.pop("sources", None)
     trainer.sources  # noqa: B018
     trainer.dumps()
     if trainer.run_config.verbose and not ray.is_initialized():

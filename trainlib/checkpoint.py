@@ -103,7 +103,8 @@ class Checkpoint:
             file = Path(directory) / PREPROCESSOR_FILE
             if file.exists():
                 return pickle.loads(file.read_bytes())
-            return self.to_dict().get(PREPROCESSOR_KEY) if (Path(directory) / DICT_FILE).exists() else None
+            file = Path(directory) / DICT_FILE
+            return pickle.loads(file.read_bytes()).get(PREPROCESSOR_KEY) if file.exists() else None
 
     # -- to each other ------------------------------------------------------------------------------
 

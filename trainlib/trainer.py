@@ -59,10 +59,13 @@ class BaseTrainer:
         Raises:
             DataError: what is wrong, and with which file.
         """
-        from trainlib.data.datasets import look_at_all
+        from trainlib.data.datasets import look_at_all, require_rows
         from trainlib.data.preprocessors import require_columns
 
         sources = look_at_all(self.datasets)
+        for name, source in sources.items():
+            if source.rows is not None and self.dataset_config.splits(name):
+                require_rows(name, source.uri, source.rows, self.scaling_config.num_workers)
         if self.preprocessor is not None:
             for name, source in sources.items():
                 require_columns(self.preprocessor, source.columns, f"the dataset {name!r} ({source.uri})")

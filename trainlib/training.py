@@ -57,7 +57,8 @@ class Training:
         self._callbacks: list[Callback] = list(trainer.run_config.callbacks or ())
         self._failures: Counter[Cause] = Counter()
         self._members: list[Member] = []
-        self._ingest = _ingest_of(trainer, run)
+        self._preprocessor_before = _fitted_before(trainer, run)
+        self._ingest = _ingest_of(trainer, self._preprocessor_before or trainer.preprocessor)
         self._data_is_logged = False
         self._rows = RowCounts(trainer.scaling_config.num_workers)
         self._config = dict(trainer.train_loop_config or {})
@@ -130,7 +131,7 @@ class Training:
         self.run.checkpoints.in_use = newest
         resumed_at = newest.iteration if newest else 0
         self._history.attempt_starts(resumed_at)
-        self._rows.attempt_starts()
+        self._rows.attempt_starts(resumed_at)
         self._notify("on_trial_start" if number == 1 else "on_trial_restore", iteration=resumed_at)
         resumed_from = f"checkpoint_{newest.index:06d}" if newest else None
         self._status(f"attempt {number}, from {resumed_from}" if resumed_from else "starting the workers")
@@ -223,12 +224,12 @@ class Training:
         if self._data_is_logged:
             return
         log_inputs(self.run.client, self.run.run_id, [each.facts for each in ingest.opened.values()])
-        if ingest.preprocessor is not None:
+        if ingest.preprocessor is not None and ingest.preprocessor is not self._preprocessor_before:
             self.run.save_preprocessor(cloudpickle.dumps(ingest.preprocessor))
         self._data_is_logged = True
 
     def epoch_read(self, rank: int, read: EpochRead) -> None:
-        rows = self._rows.add(rank, read.dataset, read.rows)
+        rows = self._rows.add(rank, read.dataset, read.rows, read.iteration)
         if rows is not None:
             is_split = self.trainer.dataset_config.splits(read.dataset)
             metrics = rows_read(read.dataset, rows, is_split=is_split)
@@ -303,7 +304,7 @@ class Training:
             run_url=self.run.url,
             attempts=len(self.run.attempts),
             returned=returned,
-            rows=self._rows.epochs,
+            rows=self._rows.by_dataset(),
             history=self._history.rows(earlier=self.run.recorded_before()),
         )
 
@@ -331,15 +332,21 @@ class Training:
             getattr(callback, event)(iteration=iteration, trials=[self._trial], trial=self._trial, **more)
 
 
-def _ingest_of(trainer: DataParallelTrainer, run: RegisteredRun) -> Ingest | None:
-    """The training's data; with the preprocessor that an earlier process fitted for this run."""
+def _fitted_before(trainer: DataParallelTrainer, run: RegisteredRun) -> Any:
+    """The preprocessor that an earlier process fitted for this run; whoever is given a fitted one, takes that."""
+    if trainer.preprocessor is None or not run.continued:
+        return None
+    from trainlib.data.preprocessors import is_fitted
+
+    kept = None if is_fitted(trainer.preprocessor) else run.load_preprocessor()
+    return cloudpickle.loads(kept) if kept is not None else None
+
+
+def _ingest_of(trainer: DataParallelTrainer, preprocessor: Any) -> Ingest | None:
     if not trainer.datasets:
         return None
     from trainlib.data.ingest import Ingest
 
-    preprocessor = trainer.preprocessor
-    if preprocessor is not None and run.continued and (kept := run.load_preprocessor()) is not None:
-        preprocessor = cloudpickle.loads(kept)
     return Ingest(trainer.datasets, sources=trainer.sources, config=trainer.dataset_config, preprocessor=preprocessor)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -312,13 +315,9 @@ def test_data_that_cannot_be_trained_on_are_refused(tmp_path):
     table(3).to_csv(tmp_path / "t.csv", index=False)
     csv = str(tmp_path / "t.csv")
     refused(r"there is no data at", datasets={"train": str(tmp_path / "nothing.csv")})
-    refused(
-        r"has 3 row\(s\), which is fewer than the 4 workers",
-        error=TrainingFailedError,
-        workers=4,
-        datasets={"train": csv},
-    )
-    refused("a DataFrame without rows", error=TrainingFailedError, datasets={"train": table(0)})
+    refused(r"has 3 row\(s\), which is fewer than the 4 workers", workers=4, datasets={"train": csv})
+    refused("a DataFrame without rows", datasets={"train": table(0)})
+    refused("is a Series", error=TypeError, datasets={"train": table(3)["x"]})
     refused(
         r"StandardScaler needs the column 'age', which the dataset 'train' .* does not have; it has: id, x",
         datasets={"train": csv},
@@ -336,6 +335,107 @@ def test_data_that_cannot_be_trained_on_are_refused(tmp_path):
     )
 
 
+def leave_epochs_early(config: dict) -> None:
+    shard = session.get_dataset_shard("train")
+    for _ in range(3 - session.get_world_rank()):
+        for _ in shard.iter_batches(batch_size=2):
+            break
+
+
+def test_loops_that_are_left_early_make_no_rank_wait_for_ever():
+    trainer = DataParallelTrainer(leave_epochs_early, scaling_config=TWO, datasets={"train": table(1000)})
+    with pytest.raises(TrainingFailedError, match=r"rank\(s\) 1 returned, but this one goes on reading"):
+        trainer.fit()
+    assert_nothing_left_behind()
+
+
+def count_rows(config: dict) -> int:
+    rows = sum(1 for _ in session.get_dataset_shard("train").iter_rows())
+    session.report({"rows": rows})
+    return rows
+
+
+def test_shares_need_not_be_equal_and_the_users_dataset_stays_as_it_was():
+    import ray
+
+    from trainlib.execution import cluster
+
+    cluster.connect()
+    dataset = ray.data.from_pandas(table(7))
+    limits = dataset.context.execution_options.resource_limits
+    trainer = DataParallelTrainer(
+        count_rows, scaling_config=TWO, datasets={"train": dataset}, dataset_config=DataConfig(equal=False)
+    )
+    result = trainer.fit()
+    assert sum(result.returned) == 7, "in one block, so one rank has all of them"
+    assert dataset.context.execution_options.resource_limits == limits
+
+
+def test_files_behind_another_scheme_are_read_by_the_workers(tmp_path):
+    table(6).to_csv(tmp_path / "t.csv", index=False)
+    lines = pd.DataFrame({"zip": ["01234", "02345"], "x": [1, 2]})
+    lines.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    handler = functools.partial(QuietHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            address = f"http://127.0.0.1:{server.server_address[1]}"
+            trainer = DataParallelTrainer(
+                read_zips, scaling_config=TWO, datasets={"train": f"{address}/t.csv?v=1", "lines": f"{address}/t.jsonl"}
+            )
+            result = trainer.fit()
+        finally:
+            server.shutdown()
+    assert [rows for rows, _ in result.returned] == [3, 3]
+    assert [zips for _, zips in result.returned] == [["01234", "02345"]] * 2, "texts stay texts"
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+def read_zips(config: dict) -> tuple[int, list[str]]:
+    rows = sum(1 for _ in session.get_dataset_shard("train").iter_rows())
+    session.report({"done": 1})
+    return rows, [row["zip"] for row in session.get_dataset_shard("lines").iter_rows()]
+
+
+CONTINUED = """
+import os, time
+import pandas as pd
+from ray.data.preprocessors import StandardScaler
+from trainlib import Checkpoint, DataParallelTrainer, RunConfig, ScalingConfig, session
+
+def train_func(config):
+    checkpoint = session.get_checkpoint()
+    rows = [row["x"] for row in session.get_dataset_shard("train").iter_rows()]
+    session.report({"n": 1}, checkpoint=Checkpoint.from_dict({"rows": rows}))
+    if checkpoint is None:
+        time.sleep(3)  # by then the checkpoint is stored
+        os.kill(config["driver"], 9)
+    return checkpoint.to_dict()["rows"] == rows
+
+trainer = DataParallelTrainer(
+    train_func,
+    train_loop_config={"driver": os.getpid()},
+    scaling_config=ScalingConfig(num_workers=1),
+    datasets={"train": pd.DataFrame({"x": [1.0, 2.0, 6.0]})},
+    preprocessor=StandardScaler(columns=["x"]),
+    run_config=RunConfig(name="continued-with-data"),
+)
+print("same", trainer.fit().returned, flush=True)
+"""
+
+
+def test_a_killed_process_goes_on_with_the_preprocessor_that_it_had(driver):
+    assert driver(CONTINUED).wait() == -signal.SIGKILL
+    again = driver(CONTINUED)
+    assert again.wait() == 0, again.output
+    assert "same [True]" in again.output
+    assert "fitting" not in again.output
+
+
 def test_data_that_turn_out_broken_while_training_are_named(tmp_path, monkeypatch):
     from trainlib.data import sources
 
@@ -344,7 +444,14 @@ def test_data_that_turn_out_broken_while_training_are_named(tmp_path, monkeypatc
     path.write_text("x,y\n" + "1,2\n" * 400_000 + "1,2,3\n")
     with pytest.raises(TrainingFailedError, match=r"the dataset 'train' cannot be read .*ragged\.csv") as failed:
         DataParallelTrainer(read_train, scaling_config=TWO, datasets={"train": str(path)}).fit()
-    assert "Expected 2 columns, got 3" in str(failed.value)
+    assert "Row #400002: Expected 2 columns, got 3" in str(failed.value)
+    with pytest.raises(TrainingFailedError, match=r"the dataset 'other' cannot be read .*ragged\.csv"):
+        DataParallelTrainer(
+            read_train,
+            train_loop_config={"name": "other"},
+            scaling_config=TWO,
+            datasets={"train": table(4), "other": str(path)},
+        ).fit()
     with pytest.raises(TrainingFailedError, match="there is no dataset 'test'; it has 'train'"):
         DataParallelTrainer(
             read_train, train_loop_config={"name": "test"}, scaling_config=TWO, datasets={"train": table(4)}

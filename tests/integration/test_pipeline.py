@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from trainlib import Checkpoint
 from trainlib.registry.models import register, select
 
 
@@ -34,10 +35,12 @@ def test_the_demo_ends_with_a_registered_model(driver, registry):
     assert newest.tags["trainlib.data.train"].endswith("prepared from sklearn:digits, digest scikit-learn 1.9.1")
     assert "1437 rows" in newest.tags["trainlib.data.train"]
     assert newest.tags["trainlib.code"]
+    scaler = Checkpoint(newest.tags["trainlib.location"]).get_preprocessor()
+    assert type(scaler).__name__ == "StandardScaler", "what was applied to the data goes with the model"
 
 
 def test_only_a_better_version_takes_the_alias(registry):
-    from trainlib import Checkpoint, ScalingConfig, session
+    from trainlib import ScalingConfig, session
     from trainlib.torch import TorchTrainer
 
     def train_func(config):

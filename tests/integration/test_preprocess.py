@@ -96,6 +96,9 @@ def test_a_preprocessor_of_ones_own(source, tmp_path):
     assert plan(spec, MinMaxScaler(columns=["x"])).folder == data.folder
     assert plan(spec, MinMaxScaler(columns=["day"])).folder != data.folder
     assert plan(spec).folder != data.folder
+    by_hand = PreprocessSpec(source=str(source), target="label", steps=SCALED)
+    by_form = PreprocessSpec.model_validate_json(by_hand.model_dump_json())
+    assert plan(by_hand).key == plan(by_form).key
 
 
 def test_the_same_is_never_prepared_twice(source, tmp_path, driver):
@@ -130,7 +133,7 @@ def test_half_of_an_output_is_never_taken_for_the_whole(source, tmp_path):
     manifest = Path(data.folder, "_manifest.json")
     manifest.unlink()  # as a process leaves it that was killed before its end
     Path(data.folder, "train", "part-000000.parquet").write_bytes(b"half")
-    half = Path(f"{data.folder}.part", "train")
+    half = Path(f"{data.folder}.part-1234", "train")
     half.mkdir(parents=True)
     (half / "part-000009.parquet").write_bytes(b"half")
     again = prepared(source, tmp_path)
@@ -145,7 +148,8 @@ def test_a_store_that_is_no_disk_keeps_it_too(source, tmp_path):
     root = f"local://{tmp_path}/store"
     assert storage.local_path(root) is None
     data = prepared(source, tmp_path, storage_path=root)
-    assert data.train.startswith(root)
+    assert data.train.startswith(data.folder)
+    assert data.folder.startswith(root)
     said: list[str] = []
     assert prepared(source, tmp_path, said, storage_path=root) == data
     assert said == [f"prepared before: {data.folder}"]
@@ -175,6 +179,13 @@ def test_bad_input_is_named(source, tmp_path):
         tmp_path,
         steps=[StepSpec(name="StandardScaler", columns=["kind"])],
     )
+    refused(
+        "column 'who' .* is of type string, whose order is not that of time",
+        source,
+        tmp_path,
+        split=SplitSpec(by="time", column="who"),
+    )
+    refused("stratify needs a column", source, tmp_path, target=None, split=SplitSpec(by="stratify"))
     for size in (0.0, 1.0):
         with pytest.raises(ValidationError, match="the share for validation, between 0 and 1"):
             SplitSpec(size=size)
@@ -182,6 +193,15 @@ def test_bad_input_is_named(source, tmp_path):
         SplitSpec(by="time")
     with pytest.raises(ValidationError, match=r"is none of Ray Data's preprocessors: .*StandardScaler"):
         StepSpec(name="Scaler")
+
+
+def test_a_key_that_is_missing_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    people(20).assign(who=[7.0] * 9 + [None] + [8.0] * 10).to_csv(path, index=False)
+    split = SplitSpec(by="hash", column="who")
+    refused(
+        r"1 of 20 rows of .* have no value in column 'who', the first of them is row 10", path, tmp_path, split=split
+    )
 
 
 def test_labels_that_teach_nothing_are_refused(tmp_path):

@@ -76,6 +76,9 @@ def test_files_behind_another_scheme_are_read_where_they_are(tmp_path):
         try:
             uri = f"http://127.0.0.1:{server.server_address[1]}/t.csv"
             assert look_at(uri).rows == 3
+            before = look_at(uri).digest()
+            (tmp_path / "t.csv").write_text("x,label\n1,a\n")
+            assert look_at(uri).digest() != before
             with pytest.raises(DataNotFoundError, match=r"there is no data at .*nothing\.csv"):
                 look_at(uri.replace("t.csv", "nothing.csv"))
         finally:
@@ -91,6 +94,16 @@ def test_whole_numbers_and_fractions_in_different_files_are_one_column(tmp_path)
     (tmp_path / "1.csv").write_text("x\n1\n")
     (tmp_path / "2.csv").write_text("x\n1.5\n")
     assert look_at(tmp_path).columns == {"x": "double"}
+
+
+def test_a_column_has_the_type_of_all_its_values(tmp_path):
+    (tmp_path / "late.csv").write_text("x,y\n" + "1,\n" * 400_000 + "2.5,text\n")
+    assert look_at(tmp_path / "late.csv").columns == {"x": "double", "y": "string"}
+
+
+def test_a_name_that_looks_like_a_pattern_is_a_name(tmp_path):
+    write(TABLE, tmp_path / "data [1].csv")
+    assert look_at(tmp_path / "data [1].csv").rows == 3
 
 
 def test_the_digest_follows_the_bytes_and_nothing_else(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,11 @@ _ACCEPTED = (
     "a Ray Dataset, a pandas DataFrame, a Hugging Face dataset, the path or URI of CSV, Parquet or JSON Lines files, or a "
     "function that makes one of these"
 )
+
+
+_KINDS = {
+    *("pandas.DataFrame", "ray.Dataset", "ray.MaterializedDataset", "datasets.Dataset", "datasets.IterableDataset"),
+}
 
 
 @dataclass(frozen=True)
@@ -81,22 +87,39 @@ def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDat
     raise TypeError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
 
 
+def require_rows(name: str, source: str, rows: int, workers: int) -> None:
+    """Raise an error for a dataset that so many workers cannot share."""
+    if rows < workers:
+        raise DataError(
+            f"the dataset {name!r} ({source}) has {rows} row(s), which is fewer than the {workers} workers that share it: use "
+            "fewer workers, or leave it whole with DataConfig(datasets_to_split=...)"
+        )
+
+
 def require_dataset(name: str, given: Any) -> None:
     """Raise a TypeError for what can be no dataset, without importing or starting anything."""
-    module = type(given).__module__.partition(".")[0]
-    if not (isinstance(given, (str, os.PathLike)) or callable(given) or module in ("pandas", "ray", "datasets")):
+    kind = f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
+    if kind.startswith("datasets.") and isinstance(given, dict):
+        raise TypeError(
+            f"datasets[{name!r}] is a dict of splits, {', '.join(given)}: pass one of them, e.g. data['train']"
+        )
+    if not (isinstance(given, (str, os.PathLike)) or callable(given) or kind in _KINDS):
         raise TypeError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
+    if kind == "pandas.DataFrame" and given.empty:
+        raise DataError(f"datasets[{name!r}] is a DataFrame without {'columns' if len(given) else 'rows'}")
 
 
 def _of_frame(name: str, frame: Any) -> OpenDataset:
     import pandas as pd
     import ray.data
 
-    if frame.empty:
-        raise DataError(f"datasets[{name!r}] is a DataFrame without {'columns' if len(frame) else 'rows'}")
+    require_dataset(name, frame)
     frame = frame.rename(columns=str)
-    digest = hashlib.sha256(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
-    digest.update(repr(list(frame.columns)).encode())
+    try:
+        rows = pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes()
+    except TypeError:  # a column of lists or arrays
+        rows = pickle.dumps(frame)
+    digest = hashlib.sha256(rows + repr(list(frame.columns)).encode())
     columns = {column: str(dtype) for column, dtype in frame.dtypes.items()}
     facts = DatasetFacts(name, "a pandas DataFrame", "pandas", digest.hexdigest()[:16], len(frame), columns)
     return OpenDataset(ray.data.from_pandas(frame), facts)
@@ -106,14 +129,11 @@ def _of_hugging_face(name: str, given: Any) -> OpenDataset:
     import datasets
     import ray.data
 
-    if isinstance(given, (datasets.DatasetDict, datasets.IterableDatasetDict)):
-        raise TypeError(
-            f"datasets[{name!r}] is a dict of splits, {', '.join(given)}: pass one of them, e.g. data['train']"
-        )
     rows = len(given) if isinstance(given, datasets.Dataset) else None
     if rows == 0:
         raise DataError(f"datasets[{name!r}] is a Hugging Face dataset without rows")
-    columns = {key: str(value) for key, value in given.features.items()} if given.features else None
+    schema = given.features.arrow_schema if given.features else None
+    columns = {each.name: str(each.type) for each in schema} if schema is not None else None
     label = getattr(given.info, "dataset_name", None) or "a Hugging Face dataset"
     digest = hashlib.sha256(repr((getattr(given, "_fingerprint", label), rows, columns)).encode()).hexdigest()[:16]
     return OpenDataset(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ray.exceptions import RayError
+from ray.exceptions import RayTaskError
 
 from trainlib.data.sources import look_at
 from trainlib.errors import DataError
@@ -14,7 +15,7 @@ from trainlib.errors import DataError
 # The lines of a traceback that say what was raised. What caused what was caused is told there first.
 _RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Invalid|Warning)(?:\(\w+\))?: (.+)$", re.MULTILINE)
 _COLORS = re.compile(r"\x1b\[\d*m")
-_FILE = re.compile(r"Failed to read CSV file: (\S+)")
+_FILE = re.compile(r"Failed to read CSV file: (.+?)(?:: |$)")
 _ADVICE = re.compile(r"\. Please check .*$")
 
 
@@ -23,7 +24,7 @@ def explained(what: str) -> Iterator[None]:
     """Turn what a pipeline raises in the block into a DataError about ``what``."""
     try:
         yield
-    except RayError as error:
+    except RayTaskError as error:  # what Ray itself lost, e.g. a node, is another matter
         told = reason(str(error))
         if file := _FILE.search(told):
             told += look_closely(file[1])
@@ -32,6 +33,8 @@ def explained(what: str) -> Iterator[None]:
 
 def look_closely(path: str) -> str:
     """What is wrong in a file that Ray could not read: Ray names it, but drops what its reader said of the row."""
+    if not os.path.exists(path):
+        return ""  # it is in another store, whose name Ray leaves out
     try:
         look_at(path, whole=True)
     except DataError as error:

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 import ray
 import ray.data
 from ray.data.dataset import MaterializedDataset
+from ray.util import placement_group_table
 
 from trainlib.config import ScalingConfig
 from trainlib.data.config import DataConfig
-from trainlib.data.datasets import OpenDataset, open_dataset
+from trainlib.data.datasets import OpenDataset, open_dataset, require_rows
 from trainlib.data.explaining import explained
-from trainlib.data.preprocessors import fitted, in_words, is_fitted, require_columns
+from trainlib.data.prepared import applied_before
+from trainlib.data.preprocessors import fitted, in_words, is_fitted, one_after_the_other, require_columns
 from trainlib.data.quiet import quiet
 from trainlib.data.shard import DatasetShard
 from trainlib.data.sources import Source
-from trainlib.errors import CapacityError, DataError
+from trainlib.errors import CapacityError
 from trainlib.execution import cluster
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class Ingest:
     ) -> None:
         self.preprocessor = preprocessor
         """Fitted, once this is open."""
+        self.applied: Preprocessor | None = preprocessor
+        """All that was applied to the data: what prediction has to apply too. It goes with checkpoints."""
         self.opened: dict[str, OpenDataset] = {}
         self._given = datasets
         self._sources = sources
@@ -59,16 +63,11 @@ class Ingest:
         if not self.opened:
             opened = {name: open_dataset(name, given, self._sources.get(name)) for name, given in self._given.items()}
             for name, each in opened.items():
-                self._require_rows(name, each, workers)
+                if each.facts.rows is not None and self._config.splits(name):
+                    require_rows(name, each.facts.source, each.facts.rows, workers)
             self.opened = self._preprocessed(opened, say)
-
-    def _require_rows(self, name: str, opened: OpenDataset, workers: int) -> None:
-        rows = opened.facts.rows
-        if rows is not None and self._config.splits(name) and rows < workers:
-            raise DataError(
-                f"the dataset {name!r} ({opened.facts.source}) has {rows} row(s), which is fewer than the {workers} workers "
-                "that share it: use fewer workers, or leave it whole with DataConfig(datasets_to_split=...)"
-            )
+            before = applied_before(self._given.get("train"))
+            self.applied = one_after_the_other(before, self.preprocessor)
 
     def beside(self, scaling: ScalingConfig) -> ScalingConfig:
         """The gang, so that CPUs are left for reading: workers hold theirs for as long as they train, and a pipeline
@@ -80,14 +79,14 @@ class Ingest:
             CapacityError: the cluster has too few for both.
         """
         streamed = [name for name, each in self.opened.items() if self._is_streamed(each)]
-        # One that is split and one that is not may be read in turns: each then needs a CPU while the other holds one.
-        needed = len({self._config.splits(name) for name in streamed})
+        # Two may be read in turns, such as validation in the midst of an epoch: each then needs a CPU of its own.
+        needed = min(2, len(streamed))
         total = ray.cluster_resources().get("CPU", 0.0)
         taken = scaling.total_resources.get("CPU", 0.0)
         if taken + needed <= total or not needed:
             return scaling
         given = scaling.resources_per_worker or {}
-        if cluster.is_local() and "CPU" not in given:
+        if cluster.is_local() and "CPU" not in given and needed <= total:
             return scaling.model_copy(update={"resources_per_worker": {**given, **_NO_CPU}})
         names = " and ".join(map(repr, streamed))
         raise CapacityError(
@@ -95,6 +94,17 @@ class Ingest:
             f"needs {needed} more: lower num_workers, give each worker less with resources_per_worker={{'CPU': ...}}, or "
             "pass Ray Datasets that are materialized"
         )
+
+    def _require_free_cpu(self) -> None:
+        """Not all CPUs may be held by gangs, of which there may be others besides this one."""
+        groups = [group for group in placement_group_table().values() if group["state"] == "CREATED"]
+        held = sum(bundle.get("CPU", 0.0) for group in groups for bundle in group["bundles"].values())
+        total = ray.cluster_resources().get("CPU", 0.0)
+        if held + 1 > total and any(self._is_streamed(each) for each in self.opened.values()):
+            raise CapacityError(
+                f"{len(groups)} trainings hold {held:g} of the cluster's {total:g} CPUs, so that none is left to read data "
+                "with: wait for another one to end, lower num_workers, or pass Ray Datasets that are materialized"
+            )
 
     def _is_streamed(self, opened: OpenDataset) -> bool:
         return not isinstance(opened.dataset, MaterializedDataset)
@@ -118,11 +128,13 @@ class Ingest:
     @contextmanager
     def shards(self, nodes: Sequence[str], scaling: ScalingConfig) -> Iterator[list[dict[str, DatasetShard]]]:
         """The shards of each rank, for as long as the block runs; ``nodes`` are the nodes of the ranks."""
+        self._require_free_cpu()
         result: list[dict[str, DatasetShard]] = [{} for _ in nodes]
         coordinators: list[Any] = []
         try:
             for name, opened in self.opened.items():
                 dataset = self._with_options(name, opened.dataset, scaling)
+                may_be_empty = self._config.splits(name) and not self._config.equal
                 if self._config.splits(name):
                     hints = list(nodes) if self._config.enable_shard_locality else None
                     parts: list[Any] = list(
@@ -132,7 +144,7 @@ class Ingest:
                 else:
                     parts = [dataset.iterator() for _ in nodes]
                 for shards, part in zip(result, parts, strict=True):
-                    shards[name] = DatasetShard(name, part)
+                    shards[name] = DatasetShard(name, part, may_be_empty=may_be_empty)
             yield result
         finally:
             for coordinator in coordinators:
@@ -142,14 +154,14 @@ class Ingest:
         """A copy that keeps within what the gang leaves."""
         from ray.data import ExecutionResources
 
-        dataset = dataset.copy(dataset)
+        dataset = dataset.copy(dataset, _deep_copy=True)  # the user's own keeps its settings
         given = self._config.execution_options
         options = copy.deepcopy(
             (given.get(name) if isinstance(given, dict) else given) or dataset.context.execution_options
         )
         if options.resource_limits == ExecutionResources.for_limits():
             left = ray.cluster_resources().get("CPU", 0.0) - scaling.total_resources.get("CPU", 0.0)
-            others = any(self._config.splits(other) != self._config.splits(name) for other in self.opened)
+            others = 1 if len(self.opened) > 1 else 0
             options.resource_limits = ExecutionResources.for_limits(
                 cpu=max(1.0, left - others), object_store_memory=IN_FLIGHT
             )

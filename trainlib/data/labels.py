@@ -42,8 +42,7 @@ class Labels:
         )
 
 
-def require_labels(dataset: ray.data.Dataset, target: str, source: str) -> int:
-    """Raise an error for labels that are missing or all the same. Gives the number of rows."""
+def _look_at(dataset: ray.data.Dataset, target: str) -> Labels:
     looks = dataset.select_columns([target]).map_batches(
         _look,  # type: ignore[arg-type]
         batch_format="pyarrow",
@@ -53,11 +52,26 @@ def require_labels(dataset: ray.data.Dataset, target: str, source: str) -> int:
     labels = Labels()
     for row in looks.iter_rows():
         labels = labels.then(Labels(**row))
+    return labels
+
+
+def _require_none_missing(labels: Labels, column: str, what: str, source: str) -> None:
     if labels.missing:
         raise DataError(
-            f"{labels.missing} of {labels.rows} rows of {source} have no label in column {target!r}, the first of them is "
+            f"{labels.missing} of {labels.rows} rows of {source} have no {what} in column {column!r}, the first of them is "
             f"row {labels.first_missing}: fill them in, or leave those rows out"
         )
+
+
+def require_complete(dataset: ray.data.Dataset, column: str, source: str) -> None:
+    """Raise an error for rows that have nothing in a column."""
+    _require_none_missing(_look_at(dataset, column), column, "value", source)
+
+
+def require_labels(dataset: ray.data.Dataset, target: str, source: str) -> int:
+    """Raise an error for labels that are missing or all the same. Gives the number of rows."""
+    labels = _look_at(dataset, target)
+    _require_none_missing(labels, target, "label", source)
     if not labels.vary:
         raise DataError(
             f"column {target!r} of {source} is {labels.one} in all {labels.rows} rows: there is nothing to learn from a "

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+import cloudpickle
+
 __all__ = ["packed", "unpacked"]
 
 # A table up to this size goes with the training's settings; a larger one has to be passed again.
@@ -43,7 +45,7 @@ def unpacked(datasets: dict[str, Any] | None) -> dict[str, Any]:
     for name, kept in (datasets or {}).items():
         if isinstance(kept, _LeftOut):
             raise ValueError(
-                f"datasets[{name!r}] was a {kept.kind} in memory, which is gone: pass it again, "
+                f"datasets[{name!r}] was a {kept.kind}, which is gone: pass it again, "
                 f"restore(..., datasets={{{name!r}: ...}})"
             )
         result[name] = ray.data.Dataset.deserialize_lineage(kept.data) if isinstance(kept, _Lineage) else kept
@@ -55,9 +57,17 @@ def _pack(given: Any) -> Any:
         return os.fspath(given)
     module = type(given).__module__.partition(".")[0]
     if module == "ray":
-        return _Lineage(given.serialize_lineage()) if given.has_serializable_lineage() else _LeftOut("Ray Dataset")
+        return (
+            _Lineage(given.serialize_lineage())
+            if given.has_serializable_lineage()
+            else _LeftOut("Ray Dataset in memory")
+        )
     if module == "pandas":
-        return given if given.memory_usage(deep=True).sum() <= _SMALL else _LeftOut("DataFrame")
+        return given if given.memory_usage(deep=True).sum() <= _SMALL else _LeftOut("DataFrame in memory")
     if module == "datasets":
-        return _LeftOut("Hugging Face dataset")
+        return _LeftOut("Hugging Face dataset in memory")
+    try:
+        cloudpickle.dumps(given)
+    except Exception:  # pickling runs the code of whatever is pickled
+        return _LeftOut("function that cannot be sent to another process")
     return given

@@ -6,10 +6,17 @@ The manifest is written last. A folder without one is not whole, and is written 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
 
 from trainlib import storage
+from trainlib.checkpoint import PREPROCESSOR_FILE
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
 
 __all__ = ["PreparedData"]
 
@@ -33,10 +40,10 @@ class PreparedData:
     train_rows: int
     validation_rows: int
     digest: str
-    """Of the rows: the same data have the same one, wherever they were prepared."""
+    """Of the files."""
     code_version: str
     preprocessor: str
-    """What was applied, in words. The fitted preprocessor itself is in ``preprocessor.pkl``."""
+    """What was applied, in words. The fitted one lies beside the files, and goes with the checkpoints of a training."""
 
     @property
     def datasets(self) -> dict[str, str]:
@@ -47,7 +54,10 @@ class PreparedData:
 def read_manifest(folder: str) -> PreparedData | None:
     """What is in a folder; None if it is not there, or not whole."""
     text = storage.read_text(storage.join(folder, MANIFEST))
-    return PreparedData(**json.loads(text)) if text is not None else None
+    try:
+        return PreparedData(**json.loads(text)) if text is not None else None
+    except (ValueError, TypeError):  # cut short, of another version, or somebody else's
+        return None
 
 
 def manifest_text(prepared: PreparedData) -> str:
@@ -55,11 +65,35 @@ def manifest_text(prepared: PreparedData) -> str:
     return json.dumps(asdict(prepared), indent=2)
 
 
+def _prepared_at(uri: str) -> PreparedData | None:
+    """What a folder of prepared data belongs to; None if it is something else."""
+    uri = storage.absolute(uri).rstrip("/")
+    if "::" in uri or uri.startswith(("http://", "https://")):
+        return None  # nothing is prepared there
+    folder = uri.rpartition("/")[0]
+    for place in (folder, folder.rpartition("/")[0]):
+        try:
+            prepared = read_manifest(place) if place else None
+        except (OSError, ValueError):  # whoever may read the data may not look around
+            return None
+        if prepared is not None and uri in (prepared.train, prepared.validation):
+            return prepared
+    return None
+
+
+def applied_before(given: Any) -> Preprocessor | None:
+    """The preprocessor that was applied when a dataset was prepared, fitted; None if it was not."""
+    prepared = _prepared_at(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else None
+    if prepared is None or prepared.preprocessor == "none":
+        return None
+    store, inner = storage.filesystem(storage.join(prepared.train.rpartition("/")[0], PREPROCESSOR_FILE))
+    return cloudpickle.loads(store.cat_file(inner))  # type: ignore[no-any-return]
+
+
 def made_from(uri: str) -> dict[str, Any]:
     """What data at a URI were prepared from, if they were."""
-    folder = uri.rstrip("/").rpartition("/")[0]
-    prepared = read_manifest(folder) if folder else None
-    if prepared is None or uri.rstrip("/") not in (prepared.train, prepared.validation):
+    prepared = _prepared_at(uri)
+    if prepared is None:
         return {}
     return {
         "source": prepared.source,

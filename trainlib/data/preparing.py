@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,15 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import filelock
+import ray
 
 from trainlib import storage
 from trainlib.checkpoint import PREPROCESSOR_FILE
 from trainlib.data.explaining import explained
 from trainlib.data.prepared import MANIFEST, PreparedData, manifest_text, read_manifest
-from trainlib.data.preprocessors import fitted, in_words, require_columns, require_numbers
+from trainlib.data.preprocessors import fingerprint, fitted, in_words, require_columns, require_numbers
 from trainlib.data.sources import Source, look_at
 from trainlib.data.spec import DIGITS, PreprocessSpec
-from trainlib.data.splitting import split, split_column
+from trainlib.data.splitting import require_split, split, split_column
 from trainlib.errors import DataError
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def plan(spec: PreprocessSpec, preprocessor: Preprocessor | None = None) -> Prep
     for column, what in ((spec.target, "target"), (split_column(spec.split, spec.target), "split")):
         if column is not None and column not in columns:
             raise DataError(f"{where} has no column {column!r}, which {what} names; it has: {', '.join(columns)}")
+    require_split(spec.split, spec.target, schema, where)
     preprocessor = preprocessor or _preprocessor_of(spec, schema)
     if preprocessor is not None:
         require_columns(preprocessor, columns, where)
@@ -89,9 +92,7 @@ def prepare(preparation: Preparation, say: Say) -> PreparedData:
     Raises:
         DataError: the rows are not what they have to be; says which row or column.
     """
-    lock = storage.home() / "data" / f"{preparation.key}.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(lock):
+    with _alone(preparation, say):
         done = read_manifest(preparation.folder)
         if done is not None:
             say(f"prepared before: {done.folder}")
@@ -100,8 +101,26 @@ def prepare(preparation: Preparation, say: Say) -> PreparedData:
             return _prepare(preparation, say)
 
 
+@contextmanager
+def _alone(preparation: Preparation, say: Say) -> Iterator[None]:
+    """Keep other processes from preparing the same in the same place; on another store, those of this machine."""
+    local = storage.local_path(preparation.folder)
+    lock = (local.parent if local else storage.home() / "data") / f"{preparation.key}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    mutex = filelock.FileLock(lock)
+    try:
+        mutex.acquire(timeout=0)
+    except filelock.Timeout:
+        say("another process is preparing the same: waiting for it")
+        mutex.acquire()
+    try:
+        yield
+    finally:
+        mutex.release()
+
+
 def _prepare(preparation: Preparation, say: Say) -> PreparedData:
-    from trainlib.data.labels import require_labels
+    from trainlib.data.labels import require_complete, require_labels
     from trainlib.data.quiet import quiet
     from trainlib.execution import cluster
 
@@ -113,6 +132,9 @@ def _prepare(preparation: Preparation, say: Say) -> PreparedData:
         say(f"looking at the labels in column {spec.target!r}")
         rows = require_labels(dataset, spec.target, spec.source)
         say(f"{rows} rows, all with a label")
+    column = split_column(spec.split, spec.target)
+    if column is not None and column != spec.target:
+        require_complete(dataset, column, spec.source)
     say(f"splitting by {spec.split.by}: {spec.split.size:.0%} for validation")
     train, validation = split(dataset, spec.split, spec.target)
     preprocessor = preparation.preprocessor
@@ -120,14 +142,15 @@ def _prepare(preparation: Preparation, say: Say) -> PreparedData:
         say(f"fitting {in_words(preprocessor)} on the rows for training")
         preprocessor = fitted(preprocessor, train)
         train, validation = preprocessor.transform(train), preprocessor.transform(validation)
-    with _appears(preparation.folder) as folder:
+    with _appears(preparation) as folder:
         parts = {"train": train, "validation": validation}
         for name, part in parts.items():
             _write(part, storage.join(folder, name), name, say)
         if preprocessor is not None:
             storage.write_bytes(storage.join(folder, PREPROCESSOR_FILE), cloudpickle.dumps(preprocessor))
         prepared = _described(preparation, folder, preprocessor)
-        storage.write_bytes(storage.join(folder, MANIFEST), manifest_text(prepared).encode())
+        place = folder if storage.local_path(folder) is not None else preparation.folder
+        storage.write_bytes(storage.join(place, MANIFEST), manifest_text(prepared).encode())
     say(
         f"prepared {prepared.train_rows} rows for training, {prepared.validation_rows} for validation: {prepared.folder}"
     )
@@ -142,9 +165,11 @@ def _look(uri: str) -> tuple[Source | None, str, pa.Schema]:
         source = look_at(uri)
         return source, source.digest(), source.schema
     import pyarrow as pa
+
+    table = _digits()
     import sklearn
 
-    return None, f"scikit-learn {sklearn.__version__}", pa.Schema.from_pandas(_digits())
+    return None, f"scikit-learn {sklearn.__version__}", pa.Schema.from_pandas(table)
 
 
 def _digits() -> Any:
@@ -184,7 +209,8 @@ def _key(spec: PreprocessSpec, source_digest: str, preprocessor: Preprocessor | 
         source_digest,
         spec.target,
         spec.split.model_dump(),
-        hashlib.sha256(cloudpickle.dumps(preprocessor)).hexdigest() if preprocessor is not None else None,
+        fingerprint(preprocessor) if preprocessor is not None else None,
+        ray.__version__,
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
@@ -193,19 +219,23 @@ def _key(spec: PreprocessSpec, source_digest: str, preprocessor: Preprocessor | 
 
 
 @contextmanager
-def _appears(folder: str) -> Iterator[str]:
-    """A folder to write into that becomes ``folder`` when all is there: on a disk by its name, elsewhere by its manifest."""
-    path = storage.local_path(folder)
-    if path is None:
-        storage.delete(folder)  # what a process left that did not come to its end
+def _appears(preparation: Preparation) -> Iterator[str]:
+    """A folder to write into that counts when all is there: on a disk by its name, elsewhere by the manifest beside it."""
+    mark = uuid.uuid4().hex[:8]  # two that write the same at once, on two machines, do not write into one folder
+    path = storage.local_path(preparation.folder)
+    aside = path.with_name(f"{path.name}.part-{mark}") if path else None
+    folder = str(aside) if aside else storage.join(preparation.folder, mark)
+    try:
+        if aside:
+            aside.mkdir(parents=True)
         yield folder
-        return
-    aside = path.with_name(f"{path.name}.part")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    yield str(aside)
-    shutil.rmtree(path, ignore_errors=True)
-    aside.rename(path)
+    except BaseException:
+        storage.delete(folder)
+        raise
+    if path and aside:
+        for left in [path, *(other for other in path.parent.glob(f"{path.name}.part-*") if other != aside)]:
+            shutil.rmtree(left, ignore_errors=True)  # of a process that did not come to its end
+        aside.rename(path)
 
 
 def _write(dataset: ray.data.Dataset, folder: str, name: str, say: Say) -> None:
@@ -233,25 +263,25 @@ def _tell(folder: str, name: str, say: Say, done: threading.Event) -> None:
 def _described(preparation: Preparation, folder: str, preprocessor: Preprocessor | None) -> PreparedData:
     import trainlib
 
+    spec = preparation.spec
     parts = {}
     for name in ("train", "validation"):
         try:
             parts[name] = look_at(storage.join(folder, name))
         except DataError as error:
-            spec = preparation.spec
             raise DataError(
-                f"no rows of {spec.source} are left for {name} by splitting {spec.split.size:g} off by {spec.split.by}: use "
-                "another size, or more data"
+                f"no rows of {spec.source} are left for {name} by splitting {spec.split.size:g} off by {spec.split.by} "
+                f"({error}): use another size, or more data"
             ) from error
     train, validation = parts["train"], parts["validation"]
-    spec = preparation.spec
+    place = preparation.folder if storage.local_path(folder) is not None else folder
     digest = hashlib.sha256((train.digest() + validation.digest()).encode()).hexdigest()[:16]
     return PreparedData(
         source=preparation.source.uri if preparation.source else spec.source,
         source_digest=preparation.source_digest,
         folder=preparation.folder,
-        train=storage.join(preparation.folder, "train"),
-        validation=storage.join(preparation.folder, "validation"),
+        train=storage.join(place, "train"),
+        validation=storage.join(place, "validation"),
         target=spec.target,
         features=[name for name in train.columns if name != spec.target],
         columns=train.columns,

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import inspect
+import json
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
 
 from trainlib.errors import DataError
 
@@ -13,6 +19,7 @@ if TYPE_CHECKING:
     import ray.data
     from ray.data.preprocessor import Preprocessor
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _FOR_NUMBERS = {"StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "PowerTransformer", "Normalizer"}
 
 
@@ -71,6 +78,42 @@ def require_numbers(preprocessor: Preprocessor, schema: pa.Schema, where: str) -
                 f"{type(first).__name__} needs numbers, but column {column!r} of {where} is of type {kind}: leave it out of "
                 "its columns, or encode it first"
             )
+
+
+def one_after_the_other(first: Preprocessor | None, second: Preprocessor | None) -> Preprocessor | None:
+    """Both, as one."""
+    from ray.data.preprocessors import Chain
+
+    if first is None or second is None:
+        return first or second
+    return Chain(*steps(first), *steps(second))  # type: ignore[arg-type]
+
+
+def fingerprint(preprocessor: Preprocessor) -> str:
+    """What changes when it would do something else, in any process: its settings, and its code if it is not Ray's.
+
+    A pickle would not do: it differs for equal settings that were read from JSON, and has no code of importable modules.
+    """
+    parts = []
+    for step in steps(preprocessor):
+        kind = type(step)
+        code = "" if kind.__module__.startswith("ray.") else _code_of(kind)
+        state = {name: value for name, value in vars(step).items() if name != "_stat_computation_plan"}
+        parts.append([f"{kind.__module__}.{kind.__qualname__}", code, state])
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=_canonical).encode()).hexdigest()
+
+
+def _canonical(value: object) -> object:
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(str, value))
+    return _code_of(value) if callable(value) else _ADDRESS.sub("", repr(value))
+
+
+def _code_of(code: Any) -> str:
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError):  # typed into a prompt, or written in C
+        return hashlib.sha256(cloudpickle.dumps(code)).hexdigest()
 
 
 def in_words(preprocessor: Preprocessor | None) -> str:

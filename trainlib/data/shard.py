@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ray.data import DataIterator
+from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIterator
 
 from trainlib.data.explaining import explained
 from trainlib.errors import DataError
@@ -20,12 +21,17 @@ class DatasetShard(DataIterator):
     from its start. It counts the rows; nothing else is different from the iterator that it stands before.
     """
 
-    def __init__(self, name: str, shard: DataIterator) -> None:
+    def __init__(self, name: str, shard: DataIterator, *, may_be_empty: bool) -> None:
         self._name = name
         self._shard = shard
+        self._may_be_empty = may_be_empty
         self._on_epoch: Callable[[str, int], None] | None = None
-        self._reads = False
         self._refusal: Exception | None = None
+        self._begins: object | None = None
+        """The epoch that is being waited for, if one is: it begins on all workers at once."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_on_epoch": None, "_begins": None}
 
     def tell(self, on_epoch: Callable[[str, int], None]) -> DatasetShard:
         """Have somebody told of each whole epoch: the dataset's name, and how many rows were read. Gives itself."""
@@ -34,10 +40,10 @@ class DatasetShard(DataIterator):
 
     def refuse_epochs(self, error: Exception) -> bool:
         """Let no further epoch begin, if it begins on all workers at once. Tells whether one is being waited for."""
-        if not hasattr(self._shard, "_active_epoch"):
+        if not isinstance(self._shard, StreamSplitDataIterator):
             return False
         self._refusal = error
-        return self._reads and self._shard._active_epoch is None
+        return self._begins is not None and self._shard._active_epoch is None
 
     def stats(self) -> str:
         """How long each step took, as a text."""
@@ -57,24 +63,26 @@ class DatasetShard(DataIterator):
     # -- what all the ways of reading come down to ------------------------------------------------------
 
     def _to_ref_bundle_iterator(self) -> Any:
-        bundles, stats, executor = self._shard._to_ref_bundle_iterator()
-        if hasattr(self._shard, "_active_epoch"):
+        with explained(f"the dataset {self._name!r}"):  # of a whole dataset, this reads the first rows already
+            bundles, stats, executor = self._shard._to_ref_bundle_iterator()
+        if isinstance(self._shard, StreamSplitDataIterator):
             self._shard._active_epoch = None  # until all workers have begun this one
         return self._counted(bundles), stats, executor
 
     def _counted(self, bundles: Iterator[Any]) -> Iterator[Any]:
         rows = 0
-        self._reads = True
-        if self._refusal is not None:
-            raise self._refusal
+        this = self._begins = object()
         try:
+            if self._refusal is not None:
+                raise self._refusal
             with explained(f"the dataset {self._name!r}"):
                 for bundle in bundles:
                     rows += bundle.num_rows() or 0
                     yield bundle
         finally:
-            self._reads = False
-        if rows == 0:
+            if self._begins is this:  # a loop that was left early is closed when the next one has begun
+                self._begins = None
+        if rows == 0 and not self._may_be_empty:
             raise DataError(
                 f"the dataset {self._name!r} has no row for this worker: it is empty, or has fewer rows than there are "
                 "workers. Use fewer workers, or more data."

@@ -42,6 +42,18 @@ READ_WHOLE = 256 * 1024**2
 # Files up to this size in all are told apart by their bytes; larger ones by name, size and time of change.
 HASH_WHOLE = 1024**3
 _AT_ONCE = 16
+# What stores call that which changes with a file's bytes.
+_VERSIONS = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "content_md5",
+    "generation",
+    "LastModified",
+    "last_modified",
+    "updated",
+    "mtime",
+)
 
 
 @dataclass(frozen=True)
@@ -80,9 +92,7 @@ class Source:
     def digest(self) -> str:
         """Changes when the bytes of any file may have changed."""
         filesystem, _ = _filesystem(self.uri)
-        by_bytes = self.is_local and self.size <= HASH_WHOLE
-        mark = _hash if by_bytes else _version
-
+        mark = _hash if self.is_local and self.size <= HASH_WHOLE else _version
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             marks = list(threads.map(lambda path: mark(filesystem, path), self.paths))
         names = [path.rsplit("/", 1)[-1] for path in self.paths]
@@ -98,10 +108,11 @@ class Source:
         paths = list(self.paths)
         if self.format == "parquet":
             return ray.data.read_parquet(paths, **common)
-        if self.format == "json":
-            return ray.data.read_json(paths, lines=True, **common)
-        from pyarrow import csv
+        from pyarrow import csv, json
 
+        if self.format == "json":
+            # Not with `lines=True`: it would make numbers of texts that look like some, and knows local files only.
+            return ray.data.read_json(paths, parse_options=json.ParseOptions(explicit_schema=self.schema), **common)
         types = csv.ConvertOptions(column_types=self.schema)
         return ray.data.read_csv(paths, convert_options=types, **common)
 
@@ -153,12 +164,17 @@ def format_of(path: str) -> Format:
         >>> format_of("s3://bucket/a.csv.gz"), format_of("b.PARQUET")
         ('csv', 'parquet')
     """
-    stem, suffix = os.path.splitext(path.lower())
+    stem, suffix = os.path.splitext(_name_in(path).lower())
     if suffix in _COMPRESSIONS:
         suffix = os.path.splitext(stem)[1]
     if suffix not in _FORMATS:
         raise DataError(f"cannot tell what {path} is by its name: data are {_KINDS}")
     return _FORMATS[suffix]
+
+
+def _name_in(path: str) -> str:
+    """Without what follows the name in the address of a web page."""
+    return path.partition("?")[0] if path.startswith(("http://", "https://")) else path
 
 
 # -- finding --------------------------------------------------------------------------------------------
@@ -185,14 +201,15 @@ def _filesystem(uri: str) -> tuple[Any, str]:
 def _find(uri: str) -> tuple[Any, list[str]]:
     """The data files that a URI means, sorted."""
     filesystem, path = _filesystem(uri)
+    filesystem.invalidate_cache()
     try:
+        if filesystem.isfile(path):
+            return filesystem, [path]
         if any(sign in path for sign in "*?["):
             found = sorted(each for each in filesystem.glob(path) if not filesystem.isdir(each))
             if not found:
                 raise DataNotFoundError(f"no file matches {uri}: correct the pattern, or see that the files are there")
             return filesystem, found
-        if filesystem.isfile(path):
-            return filesystem, [path]
         if filesystem.isdir(path):
             return filesystem, _in_folder(filesystem, path, uri)
     except OSError as error:
@@ -259,33 +276,36 @@ def _look_at_text(filesystem: Any, path: str, format: Format, whole: bool) -> _L
                 return _look_at_csv(stream, whole)
             return _look_at_json(stream, whole)
     except (pa.ArrowInvalid, OSError, EOFError) as error:
+        hint = "" if format == "csv" else " JSON Lines have one object a line, and no list around them."
         raise DataError(
-            f"{path} cannot be read: {_first_line(error)}. Correct it there, or leave the file out."
+            f"{path} cannot be read: {_first_line(error)}. Correct it there, or leave the file out.{hint}"
         ) from error
 
 
 def _look_at_csv(stream: Any, whole: bool) -> _Look:
     from pyarrow import csv
 
-    # Without threads, errors tell the row.
-    reader = csv.open_csv(stream, read_options=csv.ReadOptions(use_threads=False))
-    rows = sum(batch.num_rows for batch in reader) if whole else None
-    return _Look(reader.schema, rows)
+    options = csv.ReadOptions(use_threads=False)  # without threads, errors tell the row
+    if whole:  # the type of a column is then that of all its values, not of the first ones
+        table = csv.read_csv(stream, read_options=options)
+        return _Look(table.schema, table.num_rows)
+    return _Look(csv.open_csv(stream, read_options=options).schema, None)
 
 
 def _look_at_json(stream: Any, whole: bool) -> _Look:
     from pyarrow import json
 
-    reader = json.open_json(stream)
-    rows = sum(batch.num_rows for batch in reader) if whole else None
-    return _Look(reader.schema, rows)
+    if whole:
+        table = json.read_json(stream)
+        return _Look(table.schema, table.num_rows)
+    return _Look(json.open_json(stream).schema, None)
 
 
 @contextmanager
 def _opened(filesystem: Any, path: str) -> Iterator[Any]:
     import pyarrow as pa
 
-    compression = _COMPRESSIONS.get(os.path.splitext(path.lower())[1])
+    compression = _COMPRESSIONS.get(os.path.splitext(_name_in(path).lower())[1])
     with filesystem.open(path, "rb") as file:
         if compression is None:
             yield file
@@ -346,4 +366,10 @@ def _hash_once(path: str, size: int, changed: int) -> str:
 
 
 def _version(filesystem: Any, path: str) -> str:
-    return str(filesystem.ukey(path))
+    """What a store says of a file's version; where it says nothing, its bytes."""
+    about = filesystem.info(path)
+    told = {key: str(about[key]) for key in _VERSIONS if about.get(key)}
+    if told:
+        return repr((about.get("size"), told))
+    with filesystem.open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

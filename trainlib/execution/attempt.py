@@ -39,7 +39,7 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
         plan = replace(
             plan,
             scaling=plan.ingest.beside(plan.scaling),
-            assignment=replace(plan.assignment, preprocessor=plan.ingest.preprocessor),
+            assignment=replace(plan.assignment, preprocessor=plan.ingest.applied),
         )
     with gang.reserve(plan.scaling, observer.say) as (placement, nodes):
         backend = plan.backend.backend_cls()

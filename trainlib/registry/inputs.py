@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _LONGEST_SCHEMA = 60_000
 _LONGEST_NAME = 500
+_NOT_IN_A_TAG = re.compile(r"[^\w\-./ ]")
 
 
 def log_inputs(client: MlflowClient, run_id: str, facts: Sequence[DatasetFacts]) -> None:
@@ -43,12 +45,17 @@ def lineage_tags(run: Any) -> dict[str, str]:
     tags: dict[str, str] = {}
     for found in run.inputs.dataset_inputs if run.inputs else ():
         data = found.dataset
-        source = json.loads(data.source)
-        rows = json.loads(data.profile or "{}").get("num_rows")
+        try:
+            source = json.loads(data.source)
+            rows = json.loads(data.profile or "{}").get("num_rows")
+        except (ValueError, AttributeError):
+            source, rows = None, None
+        if not isinstance(source, dict) or "uri" not in source:
+            continue  # somebody else has listed it
         text = f"{source['uri']}, digest {data.digest}" + (f", {rows} rows" if rows is not None else "")
         if "source" in source:
             text += f", prepared from {source['source']}, digest {source['source_digest']}"
-        tags[f"trainlib.data.{data.name}"] = text
+        tags[f"trainlib.data.{_NOT_IN_A_TAG.sub('_', data.name)}"] = text
     for tag, name in (("mlflow.source.name", "trainlib.code"), ("mlflow.source.git.commit", "trainlib.git_commit")):
         if tag in run.data.tags:
             tags[name] = run.data.tags[tag]

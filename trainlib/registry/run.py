@@ -99,6 +99,7 @@ class RegisteredRun:
 
     def save_preprocessor(self, preprocessor: bytes) -> None:
         """Keep the fitted preprocessor: whoever continues the run applies the same."""
+        storage.delete(storage.join(self.artifact_uri, _PREPROCESSOR[0]))
         self._save(*_PREPROCESSOR, preprocessor)
 
     def load_preprocessor(self) -> bytes | None:
