@@ -1,4 +1,4 @@
-"""``Trainer.fit()``, as a run of the flow ``train``."""
+"""``Trainer.fit()`` and ``Tuner.fit()``, as runs of the flows ``train`` and ``tune``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import ray
 from flows import local
 from flows.spec import TrainSpec
 from flows.train import train
+from flows.tune import tune as tune_flow
+from flows.tune_spec import TuneSpec
 from trainlib.result import Result
 from trainlib.trainer import DataParallelTrainer
+from trainlib.tune.result_grid import ResultGrid
+from trainlib.tune.tuner import Tuner
 
 
 def fit(trainer: DataParallelTrainer) -> Result:
@@ -22,3 +26,12 @@ def fit(trainer: DataParallelTrainer) -> Result:
     if trainer.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
     return local.run(lambda: train(TrainSpec.of(trainer)), trainer.scaling_config, trainer.backend_config)
+
+
+def tune(tuner: Tuner) -> ResultGrid:
+    """Run all trials, and wait for them."""
+    plan = tuner.plan  # what makes no sense is told before anything starts
+    if plan.run_config.verbose and not ray.is_initialized():
+        print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
+    trainer = tuner.trainer
+    return local.run(lambda: tune_flow(TuneSpec.of(tuner)), trainer.scaling_config, trainer.backend_config)

@@ -63,10 +63,10 @@ class TrainSpec(BaseModel):
         spec = cls.model_construct(
             train_loop=f"{module}:{name}",
             framework=trainer.backend_config.framework,  # type: ignore[arg-type]
-            train_loop_config={key: _shown(value) for key, value in (trainer.train_loop_config or {}).items()},
+            train_loop_config={key: shown(value) for key, value in (trainer.train_loop_config or {}).items()},
             scaling_config=trainer.scaling_config,
-            run_config=trainer.run_config.model_copy(update={"stop": _shown(trainer.run_config.stop)}),
-            datasets={name: str(_shown(given)) for name, given in trainer.datasets.items()},
+            run_config=trainer.run_config.model_copy(update={"stop": shown(trainer.run_config.stop)}),
+            datasets={name: str(shown(given)) for name, given in trainer.datasets.items()},
             dataset_config=trainer.dataset_config,
         )
         spec._trainer = trainer
@@ -119,10 +119,10 @@ def _load(path: str) -> Any:
     return found
 
 
-def _shown(value: Any) -> Any:
+def shown(value: Any) -> Any:
     """A value as it can stand in a form: plain data as it is, anything else by its looks."""
     if isinstance(value, dict):
-        return {str(key): _shown(item) for key, item in value.items()}
+        return {str(key): shown(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_shown(item) for item in value]
+        return [shown(item) for item in value]
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)[:200]

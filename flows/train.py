@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from prefect import flow
-from prefect.client.orchestration import get_client
-from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
-from prefect.states import Crashed
 
 from flows.embedded import flow_run_url
+from flows.interrupted import mark_interrupted
 from flows.local import shows_trainings
 from flows.spec import TrainSpec
 from tasks.train import train as train_task
@@ -51,7 +47,7 @@ def train_here(trainer: DataParallelTrainer) -> Result:
         listeners=[Terminal(run_name(trainer), trainer.run_config.verbose)] if shows_trainings.get() else [],
     )
     try:
-        _mark_interrupted(training, flow_run_id)
+        mark_interrupted(training.run, flow_run_id, training.say)
         result = train_task.with_options(
             name="train",
             task_run_name=run_name(trainer),
@@ -63,18 +59,3 @@ def train_here(trainer: DataParallelTrainer) -> Result:
         raise
     training.close(None)
     return result
-
-
-def _mark_interrupted(training: Training, flow_run_id: str) -> None:
-    """A flow run whose process was killed would look as if it ran for ever."""
-    before = training.run.flow_run_before
-    if before is None or before == flow_run_id:
-        return
-    with get_client(sync_client=True) as client:
-        try:
-            state = client.read_flow_run(UUID(before)).state
-            if state is not None and not state.is_final():
-                message = f"Its process was lost; flow run {flow_run_id} goes on."
-                client.set_flow_run_state(UUID(before), Crashed(message=message), force=True)
-        except ObjectNotFound:
-            training.say(f"the interrupted flow run {before} is on another Prefect server: its state stays as it is")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CapacityError",
     "CheckpointNotFoundError",
+    "CheckpointsNeededError",
     "ConnectionFailedError",
     "DataError",
     "DataNotFoundError",
@@ -17,6 +18,7 @@ __all__ = [
     "HorovodUnavailableError",
     "KerasVersionError",
     "MetricError",
+    "MetricNotReportedError",
     "OutOfStepError",
     "PortsTakenError",
     "RunInUseError",
@@ -24,6 +26,7 @@ __all__ = [
     "ScoreNotReportedError",
     "SessionUnavailableError",
     "StalledError",
+    "SweepFailedError",
     "TooFewWorkersError",
     "TrainingFailedError",
     "TrainlibError",
@@ -124,6 +127,32 @@ class ScoreNotReportedError(TrainlibError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the text in quotes
+
+
+class MetricNotReportedError(TrainlibError, KeyError):
+    """A trial reported without the metric that the sweep is to optimise."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class CheckpointsNeededError(TrainlibError):
+    """A scheduler has trials go on from checkpoints, but the training function saves none."""
+
+
+class SweepFailedError(TrainlibError):
+    """A trial failed in a sweep with ``fail_fast``. ``__cause__`` is what it failed with.
+
+    Attributes:
+        results: what the trials gave until then, a :class:`trainlib.tune.ResultGrid`.
+    """
+
+    def __init__(self, message: str, results: object = None) -> None:
+        super().__init__(message, results)
+        self.results = results
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class OutOfStepError(TrainlibError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from datetime import datetime
@@ -26,11 +27,11 @@ from trainlib.execution.plan import AttemptPlan
 from trainlib.execution.waiting import gather
 from trainlib.execution.worker_session import Assignment
 from trainlib.history import History
-from trainlib.registry.checkpoints import as_checkpoint
+from trainlib.registry.checkpoints import CheckpointStore, as_checkpoint
 from trainlib.registry.inputs import log_inputs
 from trainlib.registry.metrics import rows_read
 from trainlib.registry.retention import SavedCheckpoint
-from trainlib.registry.run import AttemptRecord, RegisteredRun, open_run
+from trainlib.registry.run import AttemptRecord, RegisteredRun, flat, open_run
 from trainlib.result import Result
 from trainlib.session import TrainContext
 from trainlib.stopping import should_stop
@@ -61,6 +62,11 @@ class Training:
         self._ingest = _ingest_of(trainer, self._preprocessor_before or trainer.preprocessor)
         self._data_is_logged = False
         self._rows = RowCounts(trainer.scaling_config.num_workers)
+        self._ending = threading.Event()
+        self.in_step = trainer.run_config.stop is not None
+        """Whether its ranks wait at each report until it is known that they go on: it may be stopped there."""
+        self.ends_as = "finished"
+        """What is recorded of an attempt that ends without an error; whoever ends it early says so here."""
         self._config = dict(trainer.train_loop_config or {})
         self._trial = Trial(
             trial_id=run.run_id[:8],
@@ -86,7 +92,7 @@ class Training:
         listeners: list[Listener],
     ) -> Training:
         """Find or create the training's run, and describe it."""
-        config, extra = _with_mlflow_callback(trainer.run_config)
+        config, extra = with_mlflow_callback(trainer.run_config)
         if trainer.resume_from_checkpoint is not None:
             trainer.resume_from_checkpoint.require()
         trainer.sources  # noqa: B018  # data that cannot be read are told before there is a run
@@ -99,15 +105,7 @@ class Training:
             tags={**extra, **(tags or {})},
         )
         try:
-            run.describe(
-                params={
-                    **(trainer.train_loop_config or {}),
-                    "trainer": type(trainer).__name__,
-                    "num_workers": trainer.scaling_config.num_workers,
-                    "use_gpu": trainer.scaling_config.use_gpu,
-                },
-                tags={"trainlib.framework": trainer.backend_config.framework},
-            )
+            run.describe(params=params_of(trainer), tags={"trainlib.framework": trainer.backend_config.framework})
             if not run.continued:
                 run.save_trainer(settings)
             training = cls(trainer, run, listeners)
@@ -118,6 +116,33 @@ class Training:
             raise
         return training
 
+    @classmethod
+    def of_trial(
+        cls, trainer: DataParallelTrainer, run: RegisteredRun, listeners: list[Listener], *, params: dict[str, Any]
+    ) -> Training:
+        """The training of a trial, whose run a sweep has opened; ``params`` are written with its first metrics."""
+        if params or not run.continued:
+            run.metrics.note(params=flat({**params_of(trainer), **params}))
+        return cls(trainer, run, listeners)
+
+    def take_over(
+        self,
+        store: CheckpointStore,
+        checkpoint: SavedCheckpoint,
+        trainer: DataParallelTrainer,
+        numbers: dict[str, float],
+    ) -> None:
+        """Go on from another training's checkpoint and with another config, without counting back."""
+        self.trainer = trainer
+        self._config = dict(trainer.train_loop_config or {})
+        iteration = self._history.newest_iteration
+        self.run.checkpoints.adopt(store, checkpoint, iteration)
+        self.run.metrics.write(iteration, numbers, time.time(), warn=self.say)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each iteration so far."""
+        return self._history.rows(earlier=self.run.recorded_before())
+
     # -- attempts -------------------------------------------------------------------------------------
 
     def attempt(self) -> Result:
@@ -127,6 +152,7 @@ class Training:
             TrainingFailedError: it failed; ``retry`` tells whether the failure budget allows another one.
         """
         number = len(self.run.attempts) + 1
+        self.ends_as = "finished"
         newest = self.run.checkpoints.newest()
         self.run.checkpoints.in_use = newest
         resumed_at = newest.iteration if newest else 0
@@ -154,8 +180,7 @@ class Training:
             raise failure from error
         self.run.checkpoints.in_use = None
         self.run.checkpoints.prune()
-        self.run.metrics.flush()
-        self.run.record(AttemptRecord(number, "finished", resumed_from))
+        self.run.record_success(AttemptRecord(number, self.ends_as, resumed_from))
         return self._outcome(returned)
 
     def _assignment(self, newest: SavedCheckpoint | None) -> Assignment:
@@ -176,6 +201,7 @@ class Training:
             checkpoint_config=self.trainer.run_config.checkpoint_config,
             staging=self.run.checkpoints.prepare_staging(),
             shares_disk=self.run.checkpoints.is_local,
+            in_step=self.in_step,
             environment={"MLFLOW_TRACKING_URI": self.run.tracking_uri},
             import_path=[os.path.abspath(path) for path in sys.path],
         )
@@ -260,6 +286,13 @@ class Training:
             listener.progress(report.iteration, self._total(), metrics)
         return should_stop(self.trainer.run_config.stop, self._trial.trial_id, result)
 
+    def ends_now(self) -> bool:
+        return self._ending.is_set()
+
+    def end(self) -> None:
+        """End the present attempt, from any thread: at its next report, or after a moment without one."""
+        self._ending.set()
+
     def settle(self) -> None:
         while waiting := self.run.checkpoints.wait(timeout=_SAVING_NOTICE_S):
             self.say(f"saving {waiting} checkpoint(s) to {self.run.artifact_root}")
@@ -305,7 +338,7 @@ class Training:
             attempts=len(self.run.attempts),
             returned=returned,
             rows=self._rows.by_dataset(),
-            history=self._history.rows(earlier=self.run.recorded_before()),
+            history=self.rows(),
         )
 
     # -- ending ---------------------------------------------------------------------------------------
@@ -350,6 +383,16 @@ def _ingest_of(trainer: DataParallelTrainer, preprocessor: Any) -> Ingest | None
     return Ingest(trainer.datasets, sources=trainer.sources, config=trainer.dataset_config, preprocessor=preprocessor)
 
 
+def params_of(trainer: DataParallelTrainer) -> dict[str, Any]:
+    """What the registry keeps as params of a training."""
+    return {
+        **(trainer.train_loop_config or {}),
+        "trainer": type(trainer).__name__,
+        "num_workers": trainer.scaling_config.num_workers,
+        "use_gpu": trainer.scaling_config.use_gpu,
+    }
+
+
 def _number_in(checkpoint: Checkpoint | None) -> int:
     """A training that starts from another's checkpoint counts on from its number, as Ray's guide shows."""
     if checkpoint is None:
@@ -362,7 +405,7 @@ def _number_in(checkpoint: Checkpoint | None) -> int:
     return int(number) if number != name and number.isdigit() else 0
 
 
-def _with_mlflow_callback(config: RunConfig) -> tuple[RunConfig, dict[str, str]]:
+def with_mlflow_callback(config: RunConfig) -> tuple[RunConfig, dict[str, str]]:
     """What an MLflowLoggerCallback says about the run: it is the run that there is anyway."""
     tags: dict[str, str] = {}
     for callback in config.callbacks or ():

@@ -19,7 +19,7 @@ from trainlib.execution.events import EpochRead, Event, Failed, Finished, Output
 from trainlib.execution.group import Member, WorkerGroup
 from trainlib.execution.plan import AttemptPlan, Observer
 from trainlib.execution.silence import IDLE_S, SilenceWatch, look_at, pulse_in
-from trainlib.execution.waiting import gather
+from trainlib.execution.waiting import gather, raise_if_cancelled
 from trainlib.execution.worker import pickled
 from trainlib.session import TrainContext
 
@@ -86,6 +86,9 @@ class Conversation:
             self._ask(rank)
         while len(self._finished) < len(self._members):
             self._receive(timeout=POLL_S)
+            raise_if_cancelled()
+            if self._stopped_at is None and self._observer.ends_now():
+                self._stop()
             self._lost.update(self._silence.lost(WAITS_IN_VAIN_S if self._left else IDLE_S))
             if self._failed or self._lost:
                 raise self._failure()
@@ -143,11 +146,13 @@ class Conversation:
             case Output():
                 self._observer.output(rank, event.text, event.is_error)
             case Report():
+                slowest = min(self._reports)
                 self._reports[rank] = event.iteration - self._plan.assignment.iterations_done
                 if rank == 0 and self._stopped_at is None and self._observer.report(event):
-                    self._stopped_at = time.monotonic()
+                    self._stop()
+                elif self._plan.assignment.in_step and self._stopped_at is None and min(self._reports) > slowest:
                     for member in self._members:
-                        member.actor.stop.remote()
+                        member.actor.go_on.remote(min(self._reports))
             case EpochRead():
                 self._observer.epoch_read(rank, event)
             case Finished():
@@ -155,6 +160,11 @@ class Conversation:
                 self._returned_at[rank] = time.monotonic()
             case Failed():
                 self._failed[rank] = event
+
+    def _stop(self) -> None:
+        self._stopped_at = time.monotonic()
+        for member in self._members:
+            member.actor.stop.remote()
 
     def _take_leave(self) -> None:
         """Ranks that have returned take part in no collective any more: let the others not wait for them."""

@@ -46,6 +46,9 @@ class Observer(Protocol):
     def report(self, report: Report) -> bool:
         """Rank 0 reported. True ends the training."""
 
+    def ends_now(self) -> bool:
+        """Whether the training is to end although it has not reported anything that ends it."""
+
     def data_opened(self, ingest: Ingest) -> None:
         """The datasets have been made, and the preprocessor is fitted."""
 

@@ -2,25 +2,55 @@
 
 A signal that arrives inside ``ray.get`` comes out as an ordinary error, so that Prefect would retry a
 cancelled training. Waiting on a Python future lets Ctrl-C and SIGTERM through as what they are.
+
+Signals reach the main thread only. Trials wait in other threads, and are cancelled through an event.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+_LOOK_S = 0.2
+_thread = threading.local()
+
+
+class CancelledInThreadError(BaseException):
+    """Ends what a thread is doing, as KeyboardInterrupt does in the main one. Not an Exception: nobody may retry it."""
+
+
+@contextmanager
+def cancelled_by(event: threading.Event) -> Iterator[None]:
+    """Let an event end what this thread waits for in the block."""
+    _thread.cancel = event
+    try:
+        yield
+    finally:
+        _thread.cancel = None
+
+
+def raise_if_cancelled() -> None:
+    """Raise if somebody has cancelled what this thread does."""
+    event = getattr(_thread, "cancel", None)
+    if event is not None and event.is_set():
+        raise CancelledInThreadError
 
 
 def gather(refs: Sequence[Any], timeout: float | None = None) -> list[Any]:
     """The values of all refs, in order. Raises the first error that arrives, or TimeoutError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     futures = [ref.future() for ref in refs]
-    done, pending = concurrent.futures.wait(
-        futures,
-        timeout=None if deadline is None else max(0.0, deadline - time.monotonic()),
-        return_when=concurrent.futures.FIRST_EXCEPTION,
-    )
+    while True:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        look = left if getattr(_thread, "cancel", None) is None else min(_LOOK_S, left if left is not None else _LOOK_S)
+        done, pending = concurrent.futures.wait(futures, timeout=look, return_when=concurrent.futures.FIRST_EXCEPTION)
+        raise_if_cancelled()
+        if not pending or look == left or any(future.exception() for future in done):
+            break
     for future in futures:
         if future in done:
             future.result()  # raises what it failed with

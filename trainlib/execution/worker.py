@@ -102,9 +102,15 @@ class Worker:
     @ray.method(concurrency_group="events")
     def poll(self, timeout: float, slowest: int) -> list[Event]:
         """What has happened since the last call; waits up to ``timeout`` seconds for something to happen."""
-        if self._session is not None:
+        if self._session is not None and not self._session.in_step:
             self._session.slowest_is_at(slowest)
         return self._outbox.drain(timeout)
+
+    @ray.method(concurrency_group="control")
+    def go_on(self, slowest: int) -> None:
+        """All ranks have reported this often, and the training goes on."""
+        if self._session is not None:
+            self._session.slowest_is_at(slowest)
 
     @ray.method(concurrency_group="control")
     def stop(self) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # stopped reporting while the others go on.
 MAX_LEAD = 1000
 SILENCE_S = 60.0
+# One report is no lead yet: a rank that waits for each report of the others gives them more time.
+SILENCE_IN_STEP_S = 600.0
 
 
 class StopTraining(BaseException):
@@ -45,6 +47,9 @@ class Assignment:
     """Local folder for checkpoints that are not yet committed."""
     shares_disk: bool
     """Whether that folder is where checkpoints are kept, and so has to be seen from every node."""
+    in_step: bool
+    """Whether each report waits until all ranks have made it and the training is known to go on. A training that may
+    be stopped at a report then ends there, on all ranks, and no rank is left alone in a collective."""
     environment: dict[str, str]
     import_path: list[str]
     """Where the coordinator imports from: the training function's modules are found there too."""
@@ -61,6 +66,8 @@ class WorkerSession:
         self.context = assignment.context
         self.reports = 0
         self.checkpoint_was_asked_for = False
+        self.in_step = assignment.in_step
+        self._max_lead = 0 if assignment.in_step else MAX_LEAD
         self._assignment = assignment
         self._outbox = outbox
         self._iteration = assignment.iterations_done
@@ -84,6 +91,8 @@ class WorkerSession:
         self.reports += 1
         self._put(numbers if leads else None, staged)
         self._wait_for_the_slowest()
+        if self.in_step and self._stopping:
+            raise StopTraining
 
     def save(self, checkpoint: Checkpoint) -> None:
         if self._stopping:
@@ -187,15 +196,16 @@ class WorkerSession:
         )
 
     def _wait_for_the_slowest(self) -> None:
-        if self.reports - self._slowest <= MAX_LEAD:
+        if self.reports - self._slowest <= self._max_lead:
             return
         with self._moved:
-            while self.reports - self._slowest > MAX_LEAD and not self._stopping:
+            while self.reports - self._slowest > self._max_lead and not self._stopping:
                 before = self._slowest
-                if not self._moved.wait(SILENCE_S) and self._slowest == before:
+                silence = SILENCE_IN_STEP_S if self.in_step else SILENCE_S
+                if not self._moved.wait(silence) and self._slowest == before:
                     raise OutOfStepError(
                         f"rank {self.context.world_rank} has called report() {self.reports} times, another rank "
-                        f"only {before} times and not once in the last {SILENCE_S:g} s. Every rank must call "
+                        f"only {before} times and not once in the last {silence:g} s. Every rank must call "
                         "report() equally often."
                     )
 

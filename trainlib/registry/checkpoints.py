@@ -10,8 +10,10 @@ import concurrent.futures
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,7 @@ class CheckpointStore:
         self._log_dir = log_dir
         self.in_use: SavedCheckpoint | None = None
         """What the present attempt started from: its ranks read it in their own time."""
+        self._lent: list[SavedCheckpoint] = []
         self._saved: list[SavedCheckpoint] = []
         self._commits: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
@@ -140,10 +143,30 @@ class CheckpointStore:
             self._link(pending.index).symlink_to(pending.location)
         self.prune()
 
+    def adopt(self, store: CheckpointStore, checkpoint: SavedCheckpoint, iteration: int) -> None:
+        """Take a copy of another run's checkpoint as the newest one of this run, at an iteration of its own."""
+        newest = self.newest()
+        index = newest.index + 1 if newest is not None else 0
+        folder = Path(self.prepare_staging()) / uuid.uuid4().hex / f"checkpoint_{index:06d}"
+        with store.lends(checkpoint):
+            storage.download(checkpoint.location, folder)
+        staged = StagedCheckpoint(index, str(folder), checkpoint.score)
+        pending = self.create(staged, iteration, checkpoint.metrics)
+        self._commit(pending, staged.path, lambda: None, lambda path, location: storage.upload(Path(path), location))
+
+    @contextmanager
+    def lends(self, checkpoint: SavedCheckpoint) -> Iterator[None]:
+        """Keep a checkpoint while somebody copies it."""
+        self._lent.append(checkpoint)
+        try:
+            yield
+        finally:
+            self._lent.remove(checkpoint)
+
     def prune(self) -> None:
         """Delete what retention does not keep, except what an attempt may still be reading."""
         for old in expendable(self._saved, self._config):
-            if old != self.in_use:
+            if old != self.in_use and old not in self._lent:
                 self._delete(old)
 
     def _delete(self, saved: SavedCheckpoint) -> None:

@@ -1,4 +1,7 @@
-"""The one writer of a training's metrics: batched, in order, one point for each metric and iteration."""
+"""The one writer of a training's metrics: batched, in order, one point for each metric and iteration.
+
+Params and tags that can wait a moment go with the next batch: each call of MLflow costs as much as a short trial.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +18,14 @@ from trainlib.errors import ConnectionFailedError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Metric
+    from mlflow.entities import Metric, Param, RunTag
 
 BATCH = 1000  # MLflow's own limit for one call
+_NOTES_AT_ONCE = 100  # likewise, of params and of tags
 GATHER_S = 0.25
 RETRY_S = 2.0
 GIVE_UP_S = 30.0
+LONGEST_PARAM = 6000
 
 _NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
 
@@ -64,6 +69,8 @@ class MetricWriter:
         self._last_steps = dict(last_steps)
         self._unsaved = unsaved
         self._points: list[Metric] = []
+        self._params: list[Param] = []
+        self._tags: list[RunTag] = []
         self._changed = threading.Condition()
         self._queued = 0
         self._written = 0
@@ -104,6 +111,17 @@ class MetricWriter:
             self._queued += len(points)
             self._changed.notify_all()
 
+    def note(self, params: Mapping[str, Any] | None = None, tags: Mapping[str, str] | None = None) -> None:
+        """Queue params and tags; they are written with the points that come next, or at :meth:`flush`."""
+        from mlflow.entities import Param, RunTag
+
+        with self._changed:
+            self._params += [
+                Param(_NOT_IN_A_NAME.sub("_", key), str(value)[:LONGEST_PARAM]) for key, value in (params or {}).items()
+            ]
+            self._tags += [RunTag(key, value) for key, value in (tags or {}).items()]
+            self._queued += len(params or ()) + len(tags or ())
+
     def flush(self) -> None:
         """Return when all that has been queued until now is written; what comes meanwhile is not waited for."""
         with self._changed:
@@ -134,28 +152,35 @@ class MetricWriter:
         failing_since: float | None = None
         while True:
             with self._changed:
-                while not self._points and not self._closed:
+                while not self._points and not self._closed and not (self._flushing and self._waiting()):
                     self._changed.wait()
-                if not self._points:
+                if not self._waiting():
                     return
                 self._changed.wait_for(
                     lambda: self._flushing or self._closed or len(self._points) >= BATCH, timeout=GATHER_S
                 )
-                batch, self._points = self._points[:BATCH], self._points[BATCH:]
+                params, self._params = self._params[:_NOTES_AT_ONCE], self._params[_NOTES_AT_ONCE:]
+                tags, self._tags = self._tags[:_NOTES_AT_ONCE], self._tags[_NOTES_AT_ONCE:]
+                most = BATCH - len(params) - len(tags)
+                batch, self._points = self._points[:most], self._points[most:]
             try:
-                self._client.log_batch(self._run_id, metrics=batch)
+                self._client.log_batch(self._run_id, metrics=batch, params=params, tags=tags)
                 failing_since = None
                 with self._changed:
-                    self._written += len(batch)
+                    self._written += len(batch) + len(params) + len(tags)
                     self._changed.notify_all()
             except Exception as error:  # whatever it is, the points must not be lost
                 failing_since = failing_since or time.monotonic()
                 with self._changed:
                     self._points = batch + self._points
+                    self._params, self._tags = params + self._params, tags + self._tags
                     if time.monotonic() - failing_since > GIVE_UP_S and (self._closed or self._flushing):
                         self._give_up(error)
                         return
                 time.sleep(RETRY_S)
+
+    def _waiting(self) -> bool:
+        return bool(self._points or self._params or self._tags)
 
     def _give_up(self, error: Exception) -> None:
         self._unsaved.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +192,7 @@ class MetricWriter:
             f"MLflow did not take {len(self._points)} metric points in {GIVE_UP_S:g} s ({error}). They are in "
             f"{self._unsaved}."
         )
-        self._points = []
+        self._points, self._params, self._tags = [], [], []
         self._changed.notify_all()
 
 

@@ -16,7 +16,7 @@ from trainlib.config import RunConfig
 from trainlib.errors import RunInUseError, RunNotFoundError
 from trainlib.registry import client as mlflow_client
 from trainlib.registry.checkpoints import CheckpointStore
-from trainlib.registry.metrics import MetricWriter, is_about_data, last_steps
+from trainlib.registry.metrics import LONGEST_PARAM, MetricWriter, is_about_data, last_steps
 from trainlib.registry.provenance import Driver, source_tags
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _TRAINER, _SETTINGS = "trainer", "settings.pkl"
 _PREPROCESSOR = "preprocessor", "preprocessor.pkl"
-_LONGEST_PARAM = 6000
 _PARAMS_AT_ONCE = 100
 _LONGEST_MESSAGE = 1000
 _lock = threading.Lock()
@@ -48,7 +47,17 @@ class AttemptRecord:
 class RegisteredRun:
     """The MLflow run of one training, through all of its attempts and processes."""
 
-    def __init__(self, client: MlflowClient, run: Any, config: RunConfig, *, uri: str, continued: bool) -> None:
+    def __init__(
+        self,
+        client: MlflowClient,
+        run: Any,
+        config: RunConfig,
+        *,
+        uri: str,
+        continued: bool,
+        parent: RegisteredRun | None = None,
+    ) -> None:
+        """A run; ``parent`` is that of the sweep of which it is a trial."""
         self.client = client
         self.config = config
         self.tracking_uri = uri
@@ -57,14 +66,18 @@ class RegisteredRun:
         self.experiment_id: str = run.info.experiment_id
         self.artifact_uri: str = run.info.artifact_uri
         self.name: str = run.info.run_name
-        found = client.get_experiment(self.experiment_id)
-        self.experiment_name: str = found.name
-        self.artifact_root: str = found.artifact_location
+        self.experiment_name: str
+        self.artifact_root: str
+        if parent is not None:
+            self.experiment_name, self.artifact_root = parent.experiment_name, parent.artifact_root
+        else:
+            found = client.get_experiment(self.experiment_id)
+            self.experiment_name, self.artifact_root = found.name, found.artifact_location
         self.url = mlflow_client.ui_url(uri, self.experiment_id, self.run_id)
         self.flow_run_before: str | None = run.data.tags.get("trainlib.flow_run_id") if continued else None
         """The Prefect flow run that an earlier process worked in."""
         self.attempts = [AttemptRecord(**json.loads(text)) for text in _attempt_tags(run.data.tags)]
-        self.log_dir = _log_dir(config, self.name, self.run_id)
+        self.log_dir: Path = _log_dir(config, parent) / f"{self.name.replace('/', '_')}_{self.run_id[:8]}"
         self.log_dir.mkdir(parents=True, exist_ok=True)
         self.checkpoints = CheckpointStore(
             client,
@@ -88,7 +101,7 @@ class RegisteredRun:
         from mlflow.entities import Param, RunTag
 
         if not self.continued:
-            new = [Param(key, str(value)[:_LONGEST_PARAM]) for key, value in flat(params).items()]
+            new = [Param(key, str(value)[:LONGEST_PARAM]) for key, value in flat(params).items()]
             for start in range(0, len(new), _PARAMS_AT_ONCE):
                 self.client.log_batch(self.run_id, params=new[start : start + _PARAMS_AT_ONCE])
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
@@ -118,14 +131,13 @@ class RegisteredRun:
         from mlflow.entities import RunTag
 
         self.attempts.append(attempt)
-        text = json.dumps(vars(replace(attempt, message=attempt.message[:_LONGEST_MESSAGE])))
-        self.client.log_batch(
-            self.run_id,
-            tags=[
-                RunTag(f"trainlib.attempt.{attempt.number:03d}", text),
-                RunTag("trainlib.attempts", str(attempt.number)),
-            ],
-        )
+        self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in _record_tags(attempt).items()])
+
+    def record_success(self, attempt: AttemptRecord) -> None:
+        """Leave the record of an attempt together with its last metrics, in one call."""
+        self.attempts.append(attempt)
+        self.metrics.note(tags=_record_tags(attempt))
+        self.metrics.flush()
 
     def recorded_before(self) -> dict[int, dict[str, float]]:
         """The metrics of all iterations that an earlier process recorded."""
@@ -224,6 +236,13 @@ def find_run(client: MlflowClient, run: str) -> Any:
     return runs[0]
 
 
+def read_run(run: str, config: RunConfig) -> RegisteredRun:
+    """A run to look at; it is not continued."""
+    uri = mlflow_client.tracking_uri()
+    client = mlflow_client.connect(uri)
+    return RegisteredRun(client, find_run(client, run), config, uri=uri, continued=False)
+
+
 def load_trainer(run: str) -> tuple[str, bytes]:
     """The id of a run, and the settings of the trainer that made it."""
     client = mlflow_client.connect(mlflow_client.tracking_uri())
@@ -287,10 +306,17 @@ def _attempt_tags(tags: Mapping[str, str]) -> list[str]:
     return [value for key, value in sorted(tags.items()) if key.startswith("trainlib.attempt.")]
 
 
-def _log_dir(config: RunConfig, name: str, run_id: str) -> Path:
-    """The training's local folder. Logs of a training whose storage is remote are kept at home."""
+def _log_dir(config: RunConfig, parent: RegisteredRun | None) -> Path:
+    """Where the local folders of trainings are. Logs of one whose storage is remote are kept at home."""
+    if parent is not None:
+        return parent.log_dir
     root = storage.local_path(config.storage_path) if config.storage_path else None
-    return (root or storage.home() / "runs") / f"{name.replace('/', '_')}_{run_id[:8]}"
+    return root or storage.home() / "runs"
+
+
+def _record_tags(attempt: AttemptRecord) -> dict[str, str]:
+    text = json.dumps(vars(replace(attempt, message=attempt.message[:_LONGEST_MESSAGE])))
+    return {f"trainlib.attempt.{attempt.number:03d}": text, "trainlib.attempts": str(attempt.number)}
 
 
 def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

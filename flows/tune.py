@@ -1,0 +1,156 @@
+"""The flow that tunes: trials fan out as tasks, as many at once as the cluster holds."""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import threading
+import time
+
+import ray
+from prefect import flow
+from prefect.runtime import flow_run
+
+from flows.embedded import flow_run_url
+from flows.interrupted import mark_interrupted
+from flows.local import shows_trainings
+from flows.tune_spec import TuneSpec
+from tasks.sweep_artifacts import SweepArtifacts
+from tasks.trial import trial as trial_task
+from trainlib.errors import SweepFailedError
+from trainlib.execution import cluster, prepare
+from trainlib.execution.causes import retry_limit
+from trainlib.execution.waiting import CancelledInThreadError, cancelled_by
+from trainlib.tune.capacity import require_room
+from trainlib.tune.plots import save_plots
+from trainlib.tune.result_grid import ResultGrid
+from trainlib.tune.sweep import Sweep
+from trainlib.tune.table import SweepTerminal
+from trainlib.tune.trial import SweepTrial
+from trainlib.tune.tuner import Tuner
+
+_LOOK_S = 0.5
+_CLUSTER_S = 5.0
+# A cancelled sweep ends within 10 s; this is what its trials get of them.
+_CANCEL_S = 8.0
+
+
+@flow(name="tune", flow_run_name="tune · {spec.title}", persist_result=False, validate_parameters=False)
+def tune(spec: TuneSpec) -> ResultGrid:
+    """Try a training with many settings, and compare what comes out in MLflow.
+
+    Args:
+        spec: What to train, what to try, and how.
+    """
+    return tune_here(spec.tuner())
+
+
+def tune_here(tuner: Tuner) -> ResultGrid:
+    """Run a sweep within the flow run that this is called in."""
+    flow_run_id = str(flow_run.id)
+    url = flow_run_url(flow_run_id)
+    note = {"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"}
+    sweep = Sweep.open(tuner.plan, flow_run_id=flow_run_id, tags=note)
+    terminal = SweepTerminal(sweep.run.name, tuner.run_config.verbose if shows_trainings.get() else 0)
+    try:
+        mark_interrupted(sweep.run, flow_run_id, terminal.say)
+        artifacts = SweepArtifacts(sweep)
+        FanOut(sweep, terminal, artifacts).run()
+        if sweep.fatal is not None:
+            raise sweep.fatal
+        plots = save_plots(sweep)
+    except BaseException as error:
+        sweep.close(error)
+        terminal.close(sweep)
+        if error is sweep.fatal and any(trial.error is error for trial in sweep.trials):
+            raise SweepFailedError(
+                f"a trial failed, and fail_fast is set: {error}", _grid(sweep, flow_run_id)
+            ) from error
+        raise
+    sweep.close(None)
+    terminal.close(sweep)
+    artifacts.close(plots)
+    return _grid(sweep, flow_run_id)
+
+
+def _grid(sweep: Sweep, flow_run_id: str) -> ResultGrid:
+    return ResultGrid(
+        sweep.results,
+        metric=sweep.metric,
+        mode=sweep.mode,
+        run_id=sweep.run.run_id,
+        run_url=sweep.run.url,
+        flow_run_id=flow_run_id,
+    )
+
+
+class FanOut:
+    """Keeps as many trials running as there is room for. Each has a thread, in which its task is called."""
+
+    def __init__(self, sweep: Sweep, terminal: SweepTerminal, artifacts: SweepArtifacts) -> None:
+        self._sweep = sweep
+        self._terminal = terminal
+        self._artifacts = artifacts
+        self._threads: list[threading.Thread] = []
+        failure = sweep.plan.run_config.failure_config
+        self._task = trial_task.with_options(name="trial", retries=retry_limit(failure))
+
+    def run(self) -> None:
+        """Return when no trial is left to run, and none runs."""
+        prepare.wait()
+        cluster.connect()
+        total, looked = ray.cluster_resources(), time.monotonic()
+        require_room(
+            total, self._sweep.plan.config.max_concurrent_trials, self._sweep.plan.trainable.trainers[0].scaling_config
+        )
+        # On a machine of our own, the CPUs to spare are not real ones: they are for data, not for trials.
+        spare = (
+            cluster.SPARE_CPUS if cluster.is_local() and self._sweep.plan.config.max_concurrent_trials is None else 0
+        )
+        try:
+            while not self._sweep.is_over:
+                if time.monotonic() - looked > _CLUSTER_S:  # nodes may have come or gone
+                    total, looked = ray.cluster_resources(), time.monotonic()
+                while (trial := self._sweep.next_trial(total, spare)) is not None:
+                    self._start(trial)
+                self._wait_for_a_change()
+                self._sweep.end_if_time_is_over()
+                self._terminal.update(self._sweep)
+                self._artifacts.update()
+        except BaseException:
+            self._sweep.cancel()
+            self._join(_CANCEL_S)
+            raise
+        self._join(None)
+
+    def _start(self, trial: SweepTrial) -> None:
+        context = contextvars.copy_context()  # the task has to know its flow run
+        thread = threading.Thread(
+            target=context.run, args=(self._run_trial, trial), name=f"trial-{trial.number}", daemon=True
+        )
+        self._threads = [running for running in self._threads if running.is_alive()]
+        self._threads.append(thread)
+        thread.start()
+
+    def _run_trial(self, trial: SweepTrial) -> None:
+        result, error = None, None
+        with cancelled_by(trial.cancel):
+            try:
+                result = self._task(self._sweep, trial, self._terminal)
+            except BaseException as problem:
+                error = CancelledInThreadError() if trial.cancel.is_set() else problem
+        self._sweep.ended(trial, result, error)
+
+    def _wait_for_a_change(self) -> None:
+        changes = self._sweep.changes
+        try:
+            changes.get(timeout=_LOOK_S)
+            while True:
+                changes.get_nowait()
+        except queue.Empty:
+            pass
+
+    def _join(self, seconds: float | None) -> None:
+        deadline = None if seconds is None else time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))

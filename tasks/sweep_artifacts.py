@@ -1,0 +1,69 @@
+"""A sweep in the Prefect UI: a table of its trials, and at the end its summary with plots."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import ArtifactUpdate
+from prefect.logging import get_run_logger
+
+from trainlib.tune.sweep import Sweep
+from trainlib.tune.table import rows_of, summary_of
+
+_UPDATE_S = 5.0
+_MOST_ROWS = 100
+
+
+class SweepArtifacts:
+    """Keeps the artifacts of a sweep's flow run up to date, not more often than a person looks."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._sweep = sweep
+        self._logger = get_run_logger()
+        self._table: UUID | None = None
+        self._updated = time.monotonic()
+        create_link_artifact(
+            link=sweep.run.url,
+            link_text=f"MLflow: {sweep.run.name}",
+            key="mlflow-run",
+            description=f"The MLflow run of the sweep {sweep.run.name}, the parent of its trials' runs.",
+        )
+
+    def update(self) -> None:
+        """Show where the trials are, if the last look is some time ago."""
+        if time.monotonic() - self._updated >= _UPDATE_S:
+            self._write_table()
+
+    def close(self, plots: list[Path]) -> None:
+        """Show how it ended."""
+        self._write_table()
+        images = [f"![{plot.stem}](data:image/png;base64,{_base64(plot)})" for plot in plots]
+        lines = [f"- {line}" for line in summary_of(self._sweep)]
+        text = "\n".join([f"## {self._sweep.run.name}", "", *lines, "", *images])
+        create_markdown_artifact(text, key="sweep-summary", description=f"How the sweep {self._sweep.run.name} ended.")
+
+    def _write_table(self) -> None:
+        self._updated = time.monotonic()
+        rows = rows_of(self._sweep, _MOST_ROWS)
+        if not rows:
+            return
+        about = f"{len(self._sweep.trials)} trials, the best is marked with a star."
+        try:
+            if self._table is None:
+                self._table = create_table_artifact(rows, key="trials", description=about)  # type: ignore[assignment]
+            else:
+                with get_client(sync_client=True) as client:
+                    client.update_artifact(self._table, ArtifactUpdate(data=json.dumps(rows), description=about))
+        except httpx.HTTPError as error:  # no reason to end a sweep; the next update may get through
+            self._logger.debug("could not update the table of trials: %s", error)
+
+
+def _base64(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

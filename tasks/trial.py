@@ -1,0 +1,64 @@
+"""The trial task. One call is one attempt at a trial; Prefect's retries are the next ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.logging import get_run_logger
+from prefect.states import Cancelled
+
+from tasks.train import budget_allows
+from trainlib.execution.waiting import CancelledInThreadError
+from trainlib.result import Result
+from trainlib.tune.sweep import Sweep
+from trainlib.tune.trial import SweepTrial
+
+
+@task(
+    name="trial",
+    task_run_name="{trial.title}",
+    cache_policy=NO_CACHE,
+    retry_condition_fn=budget_allows,
+    log_prints=False,
+    persist_result=False,
+)
+def trial(sweep: Sweep, trial: SweepTrial, show: Any) -> Result:
+    """Make one attempt at a trial, from its newest checkpoint on.
+
+    Args:
+        sweep: The sweep that it belongs to.
+        trial: Which trial.
+        show: What shows its lines to people, besides Prefect.
+    """
+    training = sweep.begin(trial, [TrialLines(trial.number, show)])
+    try:
+        return training.attempt()
+    except CancelledInThreadError:
+        return Cancelled(message="The sweep was ended.")  # type: ignore[return-value]
+
+
+class TrialLines:
+    """Shows what a trial says: in Prefect's log, and in the terminal. How far it is, the sweep's table tells."""
+
+    def __init__(self, number: int, show: Any) -> None:
+        self._number = number
+        self._show = show
+
+    def say(self, text: str) -> None:
+        get_run_logger().info(text)
+        self._show.say(f"trial {self._number}: {text}")
+
+    def status(self, text: str) -> None:
+        pass
+
+    def output(self, rank: int, text: str, is_error: bool) -> None:
+        get_run_logger().info("[rank %d] %s", rank, text)
+        self._show.output(self._number, rank, text, is_error)
+
+    def progress(self, iteration: int, total: int | None, metrics: dict[str, Any]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

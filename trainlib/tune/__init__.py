@@ -1,0 +1,77 @@
+"""Tuning sweeps: search spaces, who chooses from them, which trials go on, and what comes out."""
+
+from trainlib.session import get_checkpoint, report
+from trainlib.tune.config import TuneConfig
+from trainlib.tune.result_grid import ResultGrid
+from trainlib.tune.run import ExperimentAnalysis, run
+from trainlib.tune.schedulers import (
+    ASHAScheduler,
+    AsyncHyperBandScheduler,
+    FIFOScheduler,
+    HyperBandScheduler,
+    MedianStoppingRule,
+    PopulationBasedTraining,
+    TrialScheduler,
+)
+from trainlib.tune.space import (
+    choice,
+    grid_search,
+    lograndint,
+    loguniform,
+    qlograndint,
+    qloguniform,
+    qrandint,
+    qrandn,
+    quniform,
+    randint,
+    randn,
+    sample_from,
+    uniform,
+)
+from trainlib.tune.stoppers import (
+    CombinedStopper,
+    ExperimentPlateauStopper,
+    FunctionStopper,
+    MaximumIterationStopper,
+    Stopper,
+    TimeoutStopper,
+    TrialPlateauStopper,
+)
+from trainlib.tune.tuner import Tuner
+
+__all__ = [
+    "ASHAScheduler",
+    "AsyncHyperBandScheduler",
+    "CombinedStopper",
+    "ExperimentAnalysis",
+    "ExperimentPlateauStopper",
+    "FIFOScheduler",
+    "FunctionStopper",
+    "HyperBandScheduler",
+    "MaximumIterationStopper",
+    "MedianStoppingRule",
+    "PopulationBasedTraining",
+    "ResultGrid",
+    "Stopper",
+    "TimeoutStopper",
+    "TrialPlateauStopper",
+    "TrialScheduler",
+    "TuneConfig",
+    "Tuner",
+    "choice",
+    "get_checkpoint",
+    "grid_search",
+    "lograndint",
+    "loguniform",
+    "qlograndint",
+    "qloguniform",
+    "qrandint",
+    "qrandn",
+    "quniform",
+    "randint",
+    "randn",
+    "report",
+    "run",
+    "sample_from",
+    "uniform",
+]

@@ -1,0 +1,60 @@
+"""Pictures of a sweep: how the best value came about, which params go with it, and which matter."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+    from trainlib.tune.sweep import Sweep
+
+__all__ = ["save_plots"]
+
+_DPI = 80
+_SIZE = (7.0, 4.0)
+
+
+def save_plots(sweep: Sweep) -> list[Path]:
+    """Draw what can be drawn, keep it with the sweep's run, and give the local files."""
+    folder = sweep.run.log_dir / "plots"
+    drawn = draw(sweep.search.study, folder, sweep.metric or "") if sweep.metric else []
+    for path in drawn:
+        sweep.run.client.log_artifact(sweep.run.run_id, str(path), "plots")
+    return drawn
+
+
+def draw(study: Study, folder: Path, metric: str) -> list[Path]:
+    """Draw a study. Two finished trials are the least that shows anything, two of their params the least to compare."""
+    import matplotlib
+    from optuna.trial import TrialState
+
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    if len(complete) < 2:
+        return []
+    matplotlib.use("agg", force=False)
+    from optuna.visualization import matplotlib as pictures
+
+    named: dict[str, Any] = {"optimization_history": pictures.plot_optimization_history}
+    varied = {name for name in complete[0].params if len({trial.params.get(name) for trial in complete}) > 1}
+    if varied:
+        named["parallel_coordinates"] = pictures.plot_parallel_coordinate
+    if varied and len({trial.value for trial in complete}) > 1:
+        named["param_importances"] = pictures.plot_param_importances
+    folder.mkdir(parents=True, exist_ok=True)
+    return [_save(plot, study, folder / f"{name}.png", metric) for name, plot in named.items()]
+
+
+def _save(plot: Any, study: Study, path: Path, metric: str) -> Path:
+    import matplotlib.pyplot as plt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these pictures are called experimental
+        axes = plot(study, target=lambda trial: trial.value, target_name=metric)
+    figure = getattr(axes, "figure", None) or plt.gcf()
+    figure.set_size_inches(*_SIZE)
+    figure.savefig(path, dpi=_DPI, bbox_inches="tight")
+    plt.close("all")
+    return path

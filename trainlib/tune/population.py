@@ -1,0 +1,66 @@
+"""How a trial of a population takes over what a better one has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from trainlib.registry.checkpoints import CheckpointStore
+from trainlib.registry.retention import SavedCheckpoint
+from trainlib.tune.schedulers.pbt import PopulationBasedTraining
+from trainlib.tune.trial import SweepTrial
+from trainlib.tune.variants import Point, get
+
+if TYPE_CHECKING:
+    from trainlib.tune.sweep import SweepPlan
+
+__all__ = ["Exploit", "exploit", "require_mutations"]
+
+
+@dataclass(frozen=True)
+class Exploit:
+    """What a trial goes on with."""
+
+    point: Point
+    tree: dict[str, Any]
+    store: CheckpointStore
+    checkpoint: SavedCheckpoint
+
+
+def exploit(
+    scheduler: PopulationBasedTraining, trial: SweepTrial, trials: Sequence[SweepTrial], plan: SweepPlan
+) -> Exploit | None:
+    """The weights of a better trial, with its params changed; None if the trial does well, or the other has none."""
+    number = scheduler.better_than(trial.number)
+    if number is None or number == trial.number:
+        return None
+    source = next(other for other in trials if other.number == number)
+    store = source.training.run.checkpoints if source.training is not None else None
+    newest = store.newest() if store is not None else None
+    if store is None or newest is None:
+        return None
+    prefix = ("train_loop_config",) if plan.trainable.is_function else ()
+    tree = plan.space.config_of(source.point)
+    changed = {(*prefix, *path): v for path, v in scheduler.explore(lambda path: get(tree, (*prefix, *path))).items()}
+    point = replace(source.point, number=trial.number).with_changes(changed)
+    if scheduler.explore_fn is not None:
+        config = scheduler.explore_fn(dict(get(plan.space.config_of(point), prefix)))
+        point = point.with_changes({(*prefix, key): value for key, value in config.items()})
+    return Exploit(point, plan.space.config_of(point), store, newest)
+
+
+def require_mutations(scheduler: PopulationBasedTraining, param_space: dict[str, Any]) -> None:
+    """Refuse to change what is not there.
+
+    Raises:
+        ValueError: names it.
+    """
+    for path in scheduler.mutations:
+        try:
+            get(param_space, path)
+        except (KeyError, TypeError):
+            name = "".join(f"[{part!r}]" for part in path)
+            raise ValueError(
+                f"hyperparam_mutations{name} is not in param_space: put where it starts from there"
+            ) from None

@@ -1,0 +1,90 @@
+"""What a scheduler is: it sees each result, and says whether the trial goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, ClassVar, Literal
+
+__all__ = ["FIFOScheduler", "TrialScheduler", "Verdict"]
+
+Mode = Literal["max", "min"]
+
+
+class Verdict(Enum):
+    """What becomes of a trial after a result."""
+
+    CONTINUE = "continue"
+    """It goes on."""
+    STOP = "stop"
+    """It has seen enough. Its workers are free, and it counts as ended, not as failed."""
+    PAUSE = "pause"
+    """Its workers are free for another one. It goes on later, from its newest checkpoint."""
+
+
+class TrialScheduler:
+    """Lets every trial run to its end. Subclasses stop some early.
+
+    It keeps what it has seen; each decision is a function of that alone. It knows nothing of Ray or MLflow.
+    """
+
+    needs_checkpoints: ClassVar[bool] = False
+    """Whether trials have to save checkpoints: those that are paused or copied go on from one."""
+    decides: ClassVar[bool] = True
+    """Whether it may ever say anything but CONTINUE. Trials then wait at each report for what it says."""
+
+    def __init__(self, *, time_attr: str, metric: str | None, mode: Mode | None) -> None:
+        if mode not in (None, "max", "min"):
+            raise ValueError(f"mode is {mode!r}: use 'max' or 'min'")
+        self.time_attr = time_attr
+        self.metric = metric
+        self.mode = mode
+
+    def use(self, metric: str | None, mode: Mode | None) -> None:
+        """Take over what to optimise from TuneConfig, where it was given none itself.
+
+        Raises:
+            ValueError: neither says it, or both do and differ.
+        """
+        for name, own, given in (("metric", self.metric, metric), ("mode", self.mode, mode)):
+            if own is not None and given is not None and own != given:
+                raise ValueError(
+                    f"{type(self).__name__} has {name}={own!r}, TuneConfig has {name}={given!r}: set it once, in TuneConfig"
+                )
+        self.metric, self.mode = self.metric or metric, self.mode or mode
+        if self.decides and (self.metric is None or self.mode is None):
+            raise ValueError(
+                f"{type(self).__name__} compares trials, but is not told by what: set metric and mode in TuneConfig, e.g. "
+                "TuneConfig(metric='loss', mode='min', ...)"
+            )
+
+    def score(self, result: dict[str, Any]) -> float:
+        """A result's score; more is better, whatever the mode."""
+        value = float(result[self.metric or ""])
+        return value if self.mode == "max" else -value
+
+    def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
+        """A trial has reported. ``others_wait`` tells that there is no room for another one."""
+        return Verdict.CONTINUE
+
+    def on_end(self, trial: int) -> None:
+        """A trial has ended, however it did."""
+
+    def first_of(self, waiting: Sequence[int]) -> int:
+        """Which of the waiting trials runs next."""
+        return min(waiting)
+
+
+class FIFOScheduler(TrialScheduler):
+    """Every trial runs to its end, in the order in which they were chosen.
+
+    Example:
+        >>> from trainlib.tune.schedulers import FIFOScheduler
+        >>> FIFOScheduler().on_result(0, {"loss": 1.0}).value
+        'continue'
+    """
+
+    decides = False
+
+    def __init__(self) -> None:
+        super().__init__(time_attr="training_iteration", metric=None, mode=None)

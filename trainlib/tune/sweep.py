@@ -1,0 +1,431 @@
+"""One sweep: which trials there are, which runs next, and what becomes of each after a result."""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from trainlib.config import RunConfig
+from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
+from trainlib.execution.waiting import CancelledInThreadError
+from trainlib.registry.checkpoints import as_checkpoint
+from trainlib.registry.run import RegisteredRun, open_run
+from trainlib.registry.sweeps import TrialRegistry, point_tags
+from trainlib.result import Result
+from trainlib.stopping import should_stop
+from trainlib.terminal import Listener
+from trainlib.training import Training, with_mlflow_callback
+from trainlib.tune.capacity import has_room
+from trainlib.tune.config import TuneConfig
+from trainlib.tune.population import Exploit, exploit
+from trainlib.tune.recall import recall
+from trainlib.tune.schedulers import Verdict
+from trainlib.tune.schedulers.pbt import PopulationBasedTraining
+from trainlib.tune.search import Search
+from trainlib.tune.shared_callbacks import SharedCallbacks
+from trainlib.tune.trainable import Trainable
+from trainlib.tune.trial import SweepTrial, TrialState
+from trainlib.tune.variants import Point, Space
+
+__all__ = ["Sweep", "SweepPlan"]
+
+_SPENT = "trainlib.sweep.spent_s"
+_SPACE = "trainlib.sweep.space"
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """What a sweep is to do."""
+
+    trainable: Trainable
+    space: Space
+    config: TuneConfig
+    run_config: RunConfig
+    settings: bytes
+    """What another process needs to go on with it."""
+    restored_run: str | None = None
+    """The parent run to continue."""
+    resume_errored: bool = False
+    """Whether trials that failed are tried again, from their newest checkpoints."""
+
+    @property
+    def total(self) -> int | None:
+        """How many trials there will be; None if only time ends it."""
+        samples = self.config.num_samples
+        return None if samples == -1 else samples * self.space.grid_size
+
+
+class Sweep:
+    """The state of one sweep. Trials call it from their threads; one lock keeps it whole.
+
+    It starts no thread and no task itself: whoever runs it asks :meth:`next_trial`, and tells :meth:`ended`.
+    """
+
+    def __init__(self, plan: SweepPlan, run: RegisteredRun, tags: Mapping[str, str]) -> None:
+        self.plan = plan
+        self.run = run
+        self.trials: list[SweepTrial] = []
+        self.changes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """Something comes in whenever there may be something to do."""
+        self.fatal: BaseException | None = None
+        """What ends the sweep before its time."""
+        self.scheduler = plan.config.make_scheduler()
+        self.metric = plan.config.metric or self.scheduler.metric
+        self.mode = plan.config.mode or self.scheduler.mode
+        self.search = Search(plan.space, plan.config.search_alg, mode=self.mode, seed=plan.config.seed)
+        self.registry = TrialRegistry(run, tags=tags)
+        self.callbacks = SharedCallbacks(list(plan.run_config.callbacks or ()))
+        self._lock = threading.RLock()
+        self._metric_was_seen = False
+        self._ending = False
+        self._spent_before = 0.0
+        self._started = time.monotonic()
+        self._best_written: float | None = None
+
+    @classmethod
+    def open(cls, plan: SweepPlan, *, flow_run_id: str | None, tags: Mapping[str, str]) -> Sweep:
+        """Find or create the sweep's run, and take over what earlier processes did.
+
+        Raises:
+            ValueError: a sweep of that name was begun with another param_space.
+        """
+        config, extra = with_mlflow_callback(plan.run_config)
+        run = open_run(
+            config,
+            default_name=f"{plan.trainable.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
+            run=plan.restored_run,
+            flow_run_id=flow_run_id,
+            tags={**extra, **tags},
+        )
+        try:
+            sweep = cls(plan, run, {key: value for key, value in tags.items() if key.startswith("prefect.")} | extra)
+            if run.continued:
+                sweep._take_over()
+            else:
+                sweep._describe()
+            about = {"stop": config.stop, "num_samples": plan.config.num_samples, "total_num_samples": plan.total}
+            sweep.callbacks.begin(**about)
+        except BaseException:
+            run.close("FAILED")
+            raise
+        return sweep
+
+    def _describe(self) -> None:
+        config = self.plan.config
+        scheduler = type(self.scheduler).__name__
+        search = config.search_alg if isinstance(config.search_alg, str) else type(config.search_alg).__name__
+        params = {"tuned": self.plan.trainable.name, "search_alg": search, "scheduler": scheduler}
+        asked = {"metric": self.metric, "mode": self.mode, "num_samples": config.num_samples, "seed": config.seed}
+        tags = {_SPACE: self.plan.space.fingerprint[:5000], "trainlib.kind": "sweep"}
+        self.run.describe({**params, **asked, "trials": self.plan.total}, tags)
+        self.run.save_trainer(self.plan.settings)
+
+    def _take_over(self) -> None:
+        before = self.run.client.get_run(self.run.run_id).data.tags
+        if before.get(_SPACE, "") != self.plan.space.fingerprint[:5000]:
+            raise ValueError(
+                f"the sweep {self.run.name!r} was begun with another param_space, and is not finished: give it the same "
+                "one to continue it, or this one another RunConfig.name"
+            )
+        self._spent_before = float(before.get(_SPENT, "0"))
+        self.trials = recall(self)
+        for trial in self.trials:
+            if self.metric in trial.latest:
+                self._metric_was_seen = True
+
+    # -- which trial runs next ----------------------------------------------------------------------------
+
+    def next_trial(self, total: Mapping[str, float], spare_cpus: float) -> SweepTrial | None:
+        """The trial to start now, marked as running; None if there is no room, or none is left."""
+        with self._lock:
+            limit = self.plan.config.max_concurrent_trials
+            running = [trial.trainer.scaling_config for trial in self.running]
+            if self._ending or (limit is not None and len(running) >= limit):
+                return None
+            waiting = {trial.number: trial for trial in self.trials if trial.state.waits}
+            following = self._following
+            if following is None and not waiting:
+                return None
+            chosen = self.scheduler.first_of([*waiting, *([following] if following is not None else [])])
+            gang = waiting[chosen].trainer.scaling_config if chosen in waiting else self._likely_gang
+            if gang is not None and not has_room(total, spare_cpus, running, gang):
+                return None
+            trial = waiting.get(chosen) or self._make(chosen)
+            if not has_room(total, spare_cpus, running, trial.trainer.scaling_config):
+                return None  # it waits as one that has been chosen
+            trial.explores = trial.state is TrialState.PAUSED
+            trial.state = TrialState.RUNNING
+            trial.verdict = TrialState.TERMINATED
+            trial.segments += 1
+            return trial
+
+    @property
+    def running(self) -> list[SweepTrial]:
+        return [trial for trial in self.trials if trial.state is TrialState.RUNNING]
+
+    @property
+    def _following(self) -> int | None:
+        """The number of the next new trial."""
+        made = len(self.trials)
+        return made if self.plan.total is None or made < self.plan.total else None
+
+    @property
+    def _likely_gang(self) -> Any:
+        """What a new trial will ask for, as far as that is known before it is chosen."""
+        varies = any(name.startswith("scaling_config") for name in self.plan.space.domains)
+        return (
+            None if varies or len(self.plan.trainable.trainers) > 1 else self.plan.trainable.trainers[0].scaling_config
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing runs and nothing is to be run."""
+        with self._lock:
+            done = self._ending or (self._following is None and not any(trial.state.waits for trial in self.trials))
+            return done and not self.running
+
+    def _make(self, number: int) -> SweepTrial:
+        point, tree = self.search.ask(number)
+        trial = self.trial_of(point, tree)
+        self.trials.append(trial)
+        return trial
+
+    def trial_of(self, point: Point, tree: dict[str, Any]) -> SweepTrial:
+        """A trial for a point of the space."""
+        trainable = self.plan.trainable
+        trial = SweepTrial(
+            point=point,
+            config=trainable.config(tree),
+            shown=self.plan.space.shown(tree),
+            trainer=trainable.trainer(tree, self.plan.run_config),
+        )
+        if creator := self.plan.config.trial_name_creator:
+            trial.name = str(creator(trial))
+        self._judge_it(trial)
+        return trial
+
+    def _judge_it(self, trial: SweepTrial) -> None:
+        """Have the sweep see each result of a trial, beside what the user set for the end of one."""
+        own = trial.trainer.run_config
+        trial.ends_by_itself = own.stop is None and not self.scheduler.decides
+
+        def judge(trial_id: str, result: dict[str, Any]) -> bool:
+            return self._judge(trial, own, trial_id, result)
+
+        callbacks = [self.callbacks] if self.plan.run_config.callbacks else None
+        trial.trainer.run_config = own.model_copy(update={"stop": judge, "callbacks": callbacks, "verbose": 0})
+
+    # -- the life of a trial, in its own thread -----------------------------------------------------------
+
+    def begin(self, trial: SweepTrial, listeners: list[Listener]) -> Training:
+        """The trial's training, ready for an attempt."""
+        if trial.training is None:
+            if trial.recorded is not None:
+                run = self.registry.go_on(trial.recorded, trial.trainer.run_config)
+            else:
+                tags = {"trainlib.framework": trial.trainer.backend_config.framework}
+                run = self.registry.create(trial.number, trial.name, trial.point, trial.trainer.run_config, tags)
+            params = {} if trial.recorded is not None and trial.recorded.run.data.params else trial.shown
+            trial.training = Training.of_trial(trial.trainer, run, listeners, params=params)
+            trial.training.in_step = not trial.ends_by_itself
+        elif trial.explores and isinstance(self.scheduler, PopulationBasedTraining):
+            trial.explores = False  # a retry goes on with what it was given
+            with self._lock:
+                taken = exploit(self.scheduler, trial, self.trials, self.plan)
+            if taken is not None:
+                self._take_from(trial, taken)
+        return trial.training
+
+    def _take_from(self, trial: SweepTrial, taken: Exploit) -> None:
+        assert trial.training is not None
+        trial.point, trial.config = taken.point, self.plan.trainable.config(taken.tree)
+        trial.shown = self.plan.space.shown(taken.tree)
+        trial.trainer = self.plan.trainable.trainer(taken.tree, self.plan.run_config)
+        self._judge_it(trial)
+        numbers = {f"config.{name}": value for name, value in trial.shown.items() if isinstance(value, (int, float))}
+        trial.training.run.metrics.note(tags=point_tags(trial.point))
+        trial.training.take_over(taken.store, taken.checkpoint, trial.trainer, numbers)
+
+    def _judge(self, trial: SweepTrial, own: RunConfig, trial_id: str, result: dict[str, Any]) -> bool:
+        """A trial has reported; whether its attempt ends now."""
+        with self._lock:
+            trial.latest, trial.iteration = result, int(result["training_iteration"])
+            self.changes.put(None)
+            if self._ending:
+                return True
+            if self.metric is not None and self.metric not in result:
+                if not self._metric_was_seen:
+                    self._end(self._not_reported(result))
+                    return True
+                return should_stop(own.stop, trial_id, result)
+            self._metric_was_seen = True
+            stops = should_stop(own.stop, trial_id, result)
+            stop: Any = own.stop
+            if hasattr(stop, "stop_all") and stop.stop_all():
+                self._end(None)
+                return True
+            if stops:
+                return True
+            others_wait = self._following is not None or any(other.state.waits for other in self.trials)
+            verdict = self.scheduler.on_result(trial.number, result, others_wait=others_wait)
+            if verdict is Verdict.CONTINUE:
+                return False
+            trial.verdict = TrialState.PAUSED if verdict is Verdict.PAUSE else TrialState.STOPPED
+            assert trial.training is not None
+            trial.training.ends_as = trial.verdict.value
+            return True
+
+    def _not_reported(self, result: dict[str, Any]) -> MetricNotReportedError:
+        own = sorted(set(result) - FILLED_IN)
+        return MetricNotReportedError(
+            f"the sweep is to optimise {self.metric!r}, but the training function reports {', '.join(own) or 'nothing'}: "
+            f"report {self.metric!r} each time, or set TuneConfig.metric to one of these"
+        )
+
+    def ended(self, trial: SweepTrial, result: Result | None, error: BaseException | None) -> None:
+        """A trial's attempts are over, and its workers are free."""
+        with self._lock:
+            if isinstance(error, CancelledInThreadError):
+                trial.state = TrialState.CANCELLED
+            elif error is not None:
+                trial.state, trial.error = TrialState.ERROR, error
+                if trial.trainer.run_config.failure_config.fail_fast and self.fatal is None:
+                    self._end(error)
+            elif trial.verdict is TrialState.PAUSED and not self._ending:
+                trial.state = TrialState.PAUSED
+                self._require_checkpoint(trial)
+            else:
+                trial.state = TrialState.STOPPED if trial.verdict is TrialState.STOPPED else TrialState.TERMINATED
+            if trial.state is not TrialState.PAUSED:
+                self._note_end(trial, result)
+            self.changes.put(None)
+        if trial.state is not TrialState.PAUSED:
+            self._close(trial)
+
+    def _require_checkpoint(self, trial: SweepTrial) -> None:
+        assert trial.training is not None
+        if trial.training.run.checkpoints.newest() is None:
+            self._end(
+                CheckpointsNeededError(
+                    f"{type(self.scheduler).__name__} has trials go on from checkpoints, but after iteration "
+                    f"{trial.iteration} trial {trial.number} has saved none: pass one to report(), e.g. "
+                    "report(metrics, checkpoint=Checkpoint.from_dict({...})), and start from get_checkpoint()"
+                )
+            )
+
+    def _note_end(self, trial: SweepTrial, result: Result | None) -> None:
+        trial.result = result or self._unfinished(trial)
+        trial.result.error = trial.error
+        trial.result.metrics = {**(trial.result.metrics or {}), "config": trial.config}
+        self.scheduler.on_end(trial.number)
+        if trial.state is TrialState.CANCELLED:
+            return
+        value = trial.latest.get(self.metric) if self.metric and trial.error is None else None
+        stopped = trial.state is TrialState.STOPPED
+        self.search.tell(trial.point, value, iteration=trial.iteration, stopped=stopped)
+        best = self.best()
+        if best is not None and self.metric is not None:
+            score = float(best.latest[self.metric])
+            if score != self._best_written:
+                self._best_written = score
+                ended = sum(other.state.is_final for other in self.trials)
+                self.run.metrics.write(ended, {f"best_{self.metric}": score}, time.time(), warn=lambda text: None)
+        self.run.metrics.note(tags={_SPENT: f"{self.spent_s:.1f}"})
+
+    def _unfinished(self, trial: SweepTrial) -> Result:
+        run = trial.training.run if trial.training is not None else None
+        newest = run.checkpoints.newest() if run is not None else None
+        return Result(
+            metrics=dict(trial.latest),
+            checkpoint=as_checkpoint(newest) if newest is not None else None,
+            log_dir=str(run.log_dir) if run is not None else None,
+            run_id=run.run_id if run is not None else None,
+            run_url=run.url if run is not None else None,
+            history=trial.training.rows() if trial.training is not None else [],
+        )
+
+    def _close(self, trial: SweepTrial) -> None:
+        """End a trial's run, and let go of what only a running trial needs."""
+        training = trial.training
+        if training is not None:
+            cancelled = CancelledInThreadError() if trial.state is TrialState.CANCELLED else None
+            training.close(trial.error or cancelled)
+        if not isinstance(self.scheduler, PopulationBasedTraining):  # there, others may still take over its weights
+            trial.training = None
+
+    # -- ending -------------------------------------------------------------------------------------------
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds that the sweep has run, in all processes."""
+        return self._spent_before + time.monotonic() - self._started
+
+    def end_if_time_is_over(self) -> None:
+        """End the sweep once its time budget is spent."""
+        budget = self.plan.config.time_budget_s
+        if budget is not None and self.spent_s >= budget and not self._ending:
+            with self._lock:
+                self._end(None)
+
+    def _end(self, fatal: BaseException | None) -> None:
+        """Let running trials end soon, and start no other."""
+        self.fatal = self.fatal or fatal
+        self._ending = True
+        for trial in self.running:
+            if trial.training is not None:
+                trial.training.end()
+        self.changes.put(None)
+
+    def cancel(self) -> None:
+        """End all trials at once; what they have not saved is lost."""
+        with self._lock:
+            self._ending = True
+            for trial in self.running:
+                trial.cancel.set()
+
+    def close(self, error: BaseException | None) -> None:
+        """End the trials that wait, and the sweep's own run."""
+        cancelled = error is not None and not isinstance(error, Exception)
+        try:
+            for trial in [trial for trial in self.trials if trial.state.waits]:
+                trial.state = TrialState.CANCELLED if error is not None else TrialState.TERMINATED
+                if trial.training is None:
+                    trial.state = TrialState.CANCELLED  # it was chosen, and never ran
+                else:
+                    self._note_end(trial, None)
+                self._close(trial)
+            self.callbacks.end()
+        finally:
+            self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")
+
+    # -- what there is ------------------------------------------------------------------------------------
+
+    def best(self) -> SweepTrial | None:
+        """The trial that is best by now; None as long as none is."""
+        scored = [
+            (float(trial.latest[self.metric]), trial)
+            for trial in self.trials
+            if self.metric in trial.latest and trial.error is None and math.isfinite(float(trial.latest[self.metric]))
+        ]
+        if not scored:
+            return None
+        return (max if self.mode == "max" else min)(scored, key=lambda pair: pair[0])[1]
+
+    @property
+    def results(self) -> list[Result]:
+        """What the trials gave, by their number."""
+        return [trial.result for trial in self.trials if trial.result is not None]
+
+
+FILLED_IN = {
+    *("_timestamp", "_time_this_iter_s", "_training_iteration", "time_this_iter_s", "done", "timesteps_total"),
+    *("episodes_total", "training_iteration", "date", "timestamp", "time_total_s", "time_since_restore"),
+    *("timesteps_since_restore", "iterations_since_restore", "warmup_time", "experiment_tag", "trial_id"),
+    *("experiment_id", "config", "pid", "hostname", "node_ip"),
+}

@@ -1,0 +1,140 @@
+"""What a sweep trains: a trainer, a function, or a choice of them; and how a trial's config reaches it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from trainlib.config import RunConfig
+from trainlib.session import report
+from trainlib.trainer import BaseTrainer, DataParallelTrainer
+from trainlib.tune.domains import Categorical
+from trainlib.tune.space import as_domain
+from trainlib.tune.variants import Space, leaves, require_picklable
+
+__all__ = ["Trainable"]
+
+_TRAINER = "trainer"
+_CONFIG = "train_loop_config"
+
+
+class Trainable:
+    """A trainer, a function, or ``tune.choice`` or ``tune.grid_search`` over trainers.
+
+    A trial's trainer is a copy with the trial's settings. The one that was handed in is not changed.
+    """
+
+    def __init__(self, given: Any) -> None:
+        domain = as_domain(given)
+        if domain is not None and not isinstance(domain, Categorical):
+            raise TypeError("a sweep over trainers takes tune.choice([...]) or tune.grid_search([...])")
+        values = domain.values if isinstance(domain, Categorical) else (given,)
+        self.trainers = [_as_trainer(value) for value in values]
+        self.is_function = not any(isinstance(value, BaseTrainer) for value in values)
+        self._domain = type(domain)(tuple(self.trainers)) if isinstance(domain, Categorical) else None
+
+    @property
+    def name(self) -> str:
+        """What is tuned, for people."""
+        if self._domain is not None:
+            return " or ".join(dict.fromkeys(type(trainer).__name__ for trainer in self.trainers))
+        trainer = self.trainers[0]
+        function = trainer.train_loop_per_worker
+        return getattr(function, "__name__", "function") if self.is_function else type(trainer).__name__
+
+    @property
+    def run_config(self) -> RunConfig:
+        """What the trainer says about runs, where the sweep itself says nothing."""
+        return self.trainers[0].run_config
+
+    def space(self, param_space: Mapping[str, Any] | None) -> Space:
+        """The search space, by settings of a trainer.
+
+        Raises:
+            ValueError: there is no such setting, or a value cannot be sent to workers.
+        """
+        if param_space is not None and not isinstance(param_space, Mapping):
+            raise TypeError(f"param_space is a {type(param_space).__name__}: pass a dict")
+        tree = dict(param_space or {})
+        if self.is_function:
+            tree = {_CONFIG: tree}
+        known = {name for trainer in self.trainers for name in trainer._settings()}
+        if unknown := sorted(map(str, tree.keys() - known)):
+            raise ValueError(
+                f"param_space has {', '.join(map(repr, unknown))}, which no setting of {self.name} is called. There are "
+                f"{', '.join(sorted(known))}: what the training function gets belongs into 'train_loop_config'."
+            )
+        require_picklable(tree)
+        if self._domain is not None:
+            tree = {_TRAINER: self._domain, **tree}
+        return Space(tree)
+
+    def config(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """A trial's config as a user wrote it."""
+        shown: dict[str, Any] = {key: type(value).__name__ if key == _TRAINER else value for key, value in tree.items()}
+        return dict(shown[_CONFIG]) if self.is_function and self._domain is None else shown
+
+    def trainer(self, tree: dict[str, Any], run_config: RunConfig) -> DataParallelTrainer:
+        """The trainer of a trial; ``run_config`` is the sweep's, and the trial's own goes before it."""
+        base: DataParallelTrainer = tree.get(_TRAINER, self.trainers[0])
+        settings = {**base._settings(), "run_config": run_config}
+        for key, value in tree.items():
+            if key != _TRAINER and key in settings:
+                settings[key] = merged(settings[key], value)
+        return type(base)(**settings)
+
+
+class ReportsWhatIsReturned:
+    """A training function whose returned dict, or number, is its last report, as functions for Ray Tune may have it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__wrapped__ = function  # so that its signature counts
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
+
+    def __call__(self, *config: Any) -> Any:
+        value = self.__wrapped__(*config)
+        for metrics in _reports(value):
+            report(metrics)
+        return None if inspect.isgenerator(value) else value
+
+
+def _reports(value: Any) -> Iterator[dict[str, Any]]:
+    if inspect.isgenerator(value):
+        for item in value:
+            yield from _reports(item)
+    elif isinstance(value, dict) and value:
+        yield value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield {"_metric": value}
+
+
+def _as_trainer(value: Any) -> DataParallelTrainer:
+    if isinstance(value, DataParallelTrainer):
+        for name, setting in value._settings().items():
+            if isinstance(setting, dict) and next(leaves(Space(setting).tree), None) is not None:
+                raise ValueError(f"the trainer's {name} has a search space in it: put that into Tuner's param_space")
+        return value
+    if isinstance(value, BaseTrainer):
+        raise TypeError(f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function")
+    if callable(value) and not isinstance(value, type):
+        return DataParallelTrainer(ReportsWhatIsReturned(value))
+    raise TypeError(f"a Tuner got {value!r}: pass a trainer, or a training function")
+
+
+def merged(old: Any, new: Any) -> Any:
+    """A setting, where another one goes before it: dicts and configs by their parts, anything else as a whole.
+
+    Example:
+        >>> merged({"lr": 0.1, "model": {"width": 8, "depth": 2}}, {"model": {"width": 16}})
+        {'lr': 0.1, 'model': {'width': 16, 'depth': 2}}
+    """
+    if isinstance(old, BaseModel) and isinstance(new, Mapping):
+        fields = {name: getattr(old, name) for name in old.model_fields_set}
+        return type(old)(**merged(fields, new))
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return {**old, **{key: merged(old[key], value) if key in old else value for key, value in new.items()}}
+    return new
