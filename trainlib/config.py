@@ -17,6 +17,35 @@ __all__ = ["CheckpointConfig", "FailureConfig", "RunConfig", "ScalingConfig"]
 class _Config(BaseModel):
     model_config = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
 
+    def __init__(self, **values: Any) -> None:
+        """A config. With a search space in the place of a value, it is one only for Tuner's ``param_space``."""
+        if not _has_space(values):
+            super().__init__(**values)
+            return
+        if unknown := values.keys() - type(self).model_fields.keys():
+            raise ValueError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
+        template = type(self).model_construct(**values)
+        for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+            object.__setattr__(self, name, getattr(template, name))
+
+    def require_values(self, name: str) -> None:
+        """Refuse search spaces in the place of values.
+
+        Raises:
+            ValueError: there is one.
+        """
+        if _has_space({field: getattr(self, field) for field in self.model_fields_set}):
+            raise ValueError(f"{name} has a search space in it: put that into Tuner's param_space")
+
+
+def _has_space(value: Any) -> bool:
+    """Whether some spelling of a search space stands in it. By names: neither tune is imported for that."""
+    if isinstance(value, dict):
+        return value.keys() == {"grid_search"} or any(_has_space(item) for item in value.values())
+    if isinstance(value, _Config):
+        return any(_has_space(getattr(value, field)) for field in value.model_fields_set)
+    return type(value).__module__ in ("trainlib.tune.domains", "ray.tune.search.sample")
+
 
 class ScalingConfig(_Config):
     """How many workers train together, and what each of them gets.

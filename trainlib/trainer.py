@@ -248,10 +248,11 @@ def backend_config_of(kind: type[C], **spellings: C | None) -> C:
 def _as_config(model: Any, value: Any, name: str) -> Any:
     if value is None:
         return model()
-    if isinstance(value, model):
-        return value
     if isinstance(value, dict):
-        return model(**value)
+        value = model(**value)
+    if isinstance(value, model):
+        value.require_values(name)
+        return value
     raise TypeError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
 
 

@@ -1,0 +1,132 @@
+"""However the process of a sweep ends, nothing is left behind, and the sweep can be continued."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from test_signals import is_alive, wait_until_dead
+
+SCRIPT = """
+    import json, os, sys, time
+    from pathlib import Path
+    from trainlib import Checkpoint, RunConfig, session, tune
+
+    def train_func(config):
+        checkpoint = session.get_checkpoint()
+        start = checkpoint.to_dict()["epoch"] + 1 if checkpoint else 0
+        folder = Path(config["folder"])
+        with open(folder / "started", "a") as file:
+            file.write(f"{config['x']} {start} {os.getpid()}\\n")
+        for epoch in range(start, 6):
+            session.report({"loss": config["x"] + 1 / (epoch + 1), "start": start},
+                           checkpoint=Checkpoint.from_dict({"epoch": epoch}))
+            time.sleep(config["pause"])
+
+    if __name__ == "__main__":
+        name, folder, pause = sys.argv[1:]
+        results = tune.Tuner(
+            train_func,
+            param_space={"x": tune.grid_search([0, 1, 2, 3, 4]), "folder": folder, "pause": float(pause),
+                         "drawn": tune.uniform(0, 1)},
+            tune_config=tune.TuneConfig(metric="loss", mode="min", search_alg="tpe", max_concurrent_trials=2),
+            run_config=RunConfig(name=name),
+        ).fit()
+        print(json.dumps({
+            "run_id": results.run_id, "losses": [result.metrics["loss"] for result in results],
+            "x": [result.config["x"] for result in results], "starts": [result.metrics["start"] for result in results],
+            "iterations": [len(result.metrics_dataframe) for result in results],
+        }))
+"""
+
+
+def started(folder):
+    path = folder / "started"
+    return [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def children(registry, parent):
+    runs = registry.search_runs([parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
+    return sorted(runs, key=lambda run: int(run.data.tags["trainlib.trial"]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_ends_a_whole_sweep_cleanly(driver, tmp_path, newest_run, registry, flow_state, number):
+    name = f"sweep-{number.name}-{os.getpid()}"
+    process = driver(SCRIPT, name, str(tmp_path), "30")
+    process.wait_for(lambda: len(started(tmp_path)) == 2)
+    time.sleep(1)
+
+    sent = time.monotonic()
+    process.process.send_signal(number)
+    code = process.wait(timeout=20)
+    took = time.monotonic() - sent
+
+    assert code != 0
+    assert took < 10, f"it took {took:.1f} s:\n{process.output}"
+    parent = newest_run(name)
+    assert parent.info.status == "KILLED"
+    assert [run.info.status for run in children(registry, parent)] == ["KILLED", "KILLED"]
+    assert flow_state(parent.data.tags["trainlib.flow_run_id"]) in ("CRASHED", "CANCELLED")
+    for _, _, pid in started(tmp_path):
+        wait_until_dead(pid)
+    assert process.output.count("Traceback") <= 1, process.output
+    assert "/prefect/" not in process.output, process.output
+
+
+RESTORE = """
+    import json, sys
+    from trainlib.tune import Tuner
+
+    if __name__ == "__main__":
+        tuner = Tuner.restore(sys.argv[1])
+        before = len(tuner.get_results())
+        results = tuner.fit()
+        print(json.dumps({"run_id": results.run_id, "x": [result.config["x"] for result in results], "before": before}))
+"""
+
+
+def test_a_sweep_whose_process_was_killed_is_continued(driver, tmp_path, newest_run, registry, flow_state, curve):
+    name = f"sweep-killed-{os.getpid()}"
+    first = driver(SCRIPT, name, str(tmp_path), "0.5")
+    first.wait_for(lambda: len(started(tmp_path)) >= 4)
+    time.sleep(1.5)
+    first.process.kill()
+    first.process.wait()
+    before = started(tmp_path)
+    for _, _, pid in before:
+        if is_alive(pid):
+            wait_until_dead(pid)
+    parent = newest_run(name)
+    finished = [run for run in children(registry, parent) if run.info.status == "FINISHED"]
+    running = [run for run in children(registry, parent) if run.info.status == "RUNNING"]
+    assert finished
+    assert running
+    drawn = {run.info.run_id: run.data.params["drawn"] for run in finished + running}
+
+    second = driver(SCRIPT, name, str(tmp_path), "0.1")
+    assert second.wait() == 0, second.output
+
+    outcome = second.last_json()
+    assert outcome["run_id"] == parent.info.run_id
+    assert outcome["x"] == [0, 1, 2, 3, 4], "the total stays what was asked for"
+    assert outcome["losses"] == [x + 1 / 6 for x in range(5)]
+    assert outcome["iterations"] == [6] * 5
+    again = {x for x, _, _ in started(tmp_path)[len(before) :]}
+    done = {int(run.data.params["x"]) for run in finished}
+    assert not again & done, "finished trials are not run again"
+    resumed = [int(run.data.params["x"]) for run in running]
+    assert any(start > 0 for x, start, _ in started(tmp_path)[len(before) :] if x in resumed), "running ones resume"
+    runs = children(registry, newest_run(name))
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    assert len(runs) == 5
+    assert {run.info.run_id: run.data.params["drawn"] for run in runs}.items() >= drawn.items()
+    for run in running:
+        assert [step for step, _ in curve(run.info.run_id, "loss")] == [1, 2, 3, 4, 5, 6]
+    assert flow_state(parent.data.tags["trainlib.flow_run_id"]) == "CRASHED"
+
+    third = driver(RESTORE, name)
+    assert third.wait() == 0, third.output
+    assert third.last_json() == {"run_id": parent.info.run_id, "x": [0, 1, 2, 3, 4], "before": 5}

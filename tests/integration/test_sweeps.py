@@ -1,0 +1,388 @@
+"""What a sweep does: its trials, their runs in both UIs, and what comes out."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from uuid import UUID
+
+import pytest
+from leftovers import assert_nothing_left_behind
+
+from trainlib import (
+    Checkpoint,
+    CheckpointConfig,
+    DataParallelTrainer,
+    FailureConfig,
+    RunConfig,
+    ScalingConfig,
+    TrainingFailedError,
+    session,
+    tune,
+)
+from trainlib.callbacks import Callback
+from trainlib.errors import SweepFailedError
+from trainlib.torch import TorchTrainer
+from trainlib.tune import ASHAScheduler, PopulationBasedTraining, TuneConfig, Tuner
+
+QUIET = RunConfig(verbose=0)
+
+
+def squared(config):
+    return {"loss": config["x"] ** 2}
+
+
+def children(registry, results):
+    experiment = registry.get_run(results.run_id).info.experiment_id
+    runs = registry.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{results.run_id}'")
+    return sorted(runs, key=lambda run: int(run.data.tags["trainlib.trial"]))
+
+
+def task_runs(flow_run_id):
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+
+    with get_client(sync_client=True) as client:
+        chosen = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(flow_run_id)]))
+        return client.read_task_runs(flow_run_filter=chosen)
+
+
+def test_a_grid_times_the_samples_with_a_child_run_for_each_trial(registry, flow_state):
+    results = Tuner(
+        squared,
+        param_space={"x": tune.grid_search([1, 2, 3]), "model": {"width": tune.choice([8, 16])}},
+        tune_config=TuneConfig(num_samples=2, metric="loss", mode="min"),
+        run_config=QUIET,
+    ).fit()
+
+    assert len(results) == 6
+    assert [result.config["x"] for result in results] == [1, 2, 3, 1, 2, 3]
+    assert results.get_best_result().metrics["loss"] == 1
+    assert results.num_errors == 0
+    assert results.num_terminated == 6
+    frame = results.get_dataframe()
+    assert frame["config/x"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert set(frame["config/model/width"]) <= {8, 16}
+
+    runs = children(registry, results)
+    assert [run.data.params["x"] for run in runs] == ["1", "2", "3", "1", "2", "3"]
+    assert all(run.data.params["model.width"] in ("8", "16") for run in runs)
+    assert [run.data.metrics["loss"] for run in runs] == [1, 4, 9, 1, 4, 9]
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    parent = registry.get_run(results.run_id)
+    assert parent.info.status == "FINISHED"
+    assert parent.data.metrics["best_loss"] == 1
+    plots = {file.path for file in registry.list_artifacts(results.run_id, "plots")}
+    assert plots == {f"plots/{n}.png" for n in ("optimization_history", "parallel_coordinates", "param_importances")}
+
+    assert flow_state(results.flow_run_id) == "COMPLETED"
+    names = [run.name for run in task_runs(results.flow_run_id)]
+    assert len(names) == 6
+    assert any(name.startswith("trial 1 · x=2 model.width=") for name in names), names
+    assert_nothing_left_behind()
+
+
+def test_prefect_shows_a_table_and_a_summary_with_plots():
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+
+    results = Tuner(
+        squared,
+        param_space={"x": tune.grid_search([1, 2])},
+        tune_config=TuneConfig(metric="loss", mode="min"),
+        run_config=QUIET,
+    ).fit()
+    with get_client(sync_client=True) as client:
+        mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(results.flow_run_id)]))
+        artifacts = {artifact.key: artifact.data for artifact in client.read_artifacts(artifact_filter=mine)}
+    assert json.loads(artifacts["trials"])[0] == {"trial": "0 ★", "state": "terminated", "iteration": "1", "x": "1", "loss": "1"}
+    assert "best: trial 0 · x=1 · loss 1 · http" in artifacts["sweep-summary"]
+    assert artifacts["sweep-summary"].count("data:image/png;base64,") == 3
+    assert results.run_url in artifacts["mlflow-run"]
+
+
+def test_settings_of_a_trainer_are_reached_and_the_trainer_stays_as_it_was(registry):
+    def train_func(config):
+        session.report({"workers": session.get_world_size(), "lr": config["optimizer"]["lr"], "kept": config["kept"]})
+
+    trainer = TorchTrainer(
+        train_func,
+        train_loop_config={"optimizer": {"lr": 0.1, "name": "sgd"}, "kept": 7},
+        scaling_config=ScalingConfig(num_workers=1),
+        run_config=QUIET,
+    )
+    before = {name: repr(value) for name, value in trainer._settings().items()}
+    results = Tuner(
+        trainer,
+        param_space={
+            "train_loop_config": {"optimizer": {"lr": tune.grid_search([0.1, 0.2])}},
+            "scaling_config": {"num_workers": tune.grid_search([1, 2])},
+            "run_config": {"checkpoint_config": {"num_to_keep": 1}},
+        },
+    ).fit()
+
+    assert [(r.metrics["lr"], r.metrics["workers"]) for r in results] == [(0.1, 1), (0.1, 2), (0.2, 1), (0.2, 2)]
+    assert all(result.metrics["kept"] == 7 for result in results)
+    assert results[1].config["scaling_config"] == {"num_workers": 2}
+    assert {name: repr(value) for name, value in trainer._settings().items()} == before
+    params = children(registry, results)[3].data.params
+    assert (params["optimizer.lr"], params["num_workers"], params["optimizer.name"]) == ("0.2", "2", "sgd")
+
+
+def test_trainers_of_different_kinds_stand_in_one_sweep():
+    def with_torch(config):
+        import torch.distributed
+
+        session.report({"loss": config["x"], "group": int(torch.distributed.is_initialized())})
+
+    def plain(config):
+        session.report({"loss": 10 * config["x"], "group": 0})
+
+    results = Tuner(
+        tune.grid_search([TorchTrainer(with_torch), DataParallelTrainer(plain)]),
+        param_space={"train_loop_config": {"x": tune.grid_search([1, 2])}},
+        tune_config=TuneConfig(metric="loss", mode="min"),
+        run_config=QUIET,
+    ).fit()
+    assert [(r.config["trainer"], r.metrics["loss"], r.metrics["group"]) for r in results] == [
+        ("TorchTrainer", 1, 1),
+        ("TorchTrainer", 2, 1),
+        ("DataParallelTrainer", 10, 0),
+        ("DataParallelTrainer", 20, 0),
+    ]
+
+
+def test_one_failing_trial_does_not_end_the_sweep(capfd, registry):
+    def train_func(config):
+        if config["x"] > 1:
+            raise ValueError("the learning rate is a banana")
+        session.report({"loss": config["x"]})
+
+    results = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([1, 2, 3])},
+        tune_config=TuneConfig(metric="loss", mode="min"),
+        run_config=RunConfig(name=f"failing-{os.getpid()}"),
+    ).fit()
+    assert results.num_errors == 2
+    assert results.num_terminated == 1
+    assert all(isinstance(error, TrainingFailedError) for error in results.errors)
+    assert isinstance(results[1].error.__cause__, ValueError)
+    assert results.get_best_result().config == {"x": 1}
+    assert [run.info.status for run in children(registry, results)] == ["FINISHED", "FAILED", "FAILED"]
+    assert "failed 2x: ValueError: the learning rate is a banana" in capfd.readouterr().err
+
+
+def test_fail_fast_ends_the_sweep_at_the_first_failure(registry):
+    def train_func(config):
+        if config["x"] == 1:
+            raise ValueError("no")
+        time.sleep(60)
+
+    started = time.monotonic()
+    with pytest.raises(SweepFailedError, match="a trial failed, and fail_fast is set: rank 0") as caught:
+        Tuner(
+            train_func,
+            param_space={"x": tune.grid_search([0, 1, 2, 3])},
+            tune_config=TuneConfig(metric="loss", mode="min", max_concurrent_trials=2),
+            run_config=RunConfig(verbose=0, failure_config=FailureConfig(fail_fast=True)),
+        ).fit()
+    assert time.monotonic() - started < 30
+    assert caught.value.results.num_errors == 1
+    assert registry.get_run(caught.value.results.run_id).info.status == "FAILED"
+    assert_nothing_left_behind()
+
+
+def test_a_lost_worker_is_a_retry_of_its_trial_from_its_checkpoint(tmp_path):
+    def train_func(config):
+        checkpoint = session.get_checkpoint()
+        start = checkpoint.to_dict()["epoch"] + 1 if checkpoint else 0
+        for epoch in range(start, 4):
+            session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
+            mark = config["marks"] / f"killed-{config['x']}"
+            if epoch == 2 and config["x"] == 1 and not mark.exists():
+                time.sleep(1)  # until the checkpoint is kept
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    results = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([0, 1]), "marks": tmp_path},
+        run_config=RunConfig(verbose=0, failure_config=FailureConfig(max_failures=1)),
+    ).fit()
+    assert results.num_errors == 0
+    assert [result.attempts for result in results] == [1, 2]
+    assert results[1].metrics["start"] == 3
+    assert results[1].metrics_dataframe["training_iteration"].tolist() == [1, 2, 3, 4]
+
+
+def test_asha_stops_the_worse_ones_early_and_that_is_no_failure(registry):
+    def train_func(config):
+        for epoch in range(9):
+            session.report({"accuracy": config["quality"] * (epoch + 1), "epoch": epoch})
+
+    results = Tuner(
+        TorchTrainer(train_func, scaling_config=ScalingConfig(num_workers=2)),
+        param_space={"train_loop_config": {"quality": tune.grid_search([3, 1, 2, 4])}},
+        tune_config=TuneConfig(
+            metric="accuracy", mode="max", scheduler=ASHAScheduler(max_t=9, grace_period=1, reduction_factor=3)
+        ),
+        run_config=QUIET,
+    ).fit()
+    assert results.num_errors == 0
+    assert [result.metrics["training_iteration"] for result in results] == [9, 1, 1, 9]
+    assert results.get_best_result().config == {"train_loop_config": {"quality": 4}}
+    runs = children(registry, results)
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    assert '"outcome": "stopped"' in runs[1].data.tags["trainlib.attempt.001"]
+    assert {run.state_name for run in task_runs(results.flow_run_id)} == {"Completed"}
+    pids = {result.metrics["pid"] for result in results}
+    assert len(pids) <= 2, "workers of a trial that was stopped early are handed on, not replaced"
+
+
+def test_a_free_slot_is_filled_at_once(tmp_path):
+    def train_func(config):
+        started = time.time()
+        time.sleep(3.0 if config["x"] == 0 else 0.3)
+        session.report({"started": started, "ended": time.time()})
+
+    results = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([0, 1, 2, 3])},
+        tune_config=TuneConfig(max_concurrent_trials=2),
+        run_config=QUIET,
+    ).fit()
+    slow, *quick = results
+    assert all(result.metrics["started"] < slow.metrics["ended"] for result in quick), "none waited for the slow one"
+
+
+def test_no_more_at_once_than_asked_for(tmp_path):
+    def train_func(config):
+        running = config["folder"] / str(config["x"])
+        running.touch()
+        session.report({"at_once": len(list(config["folder"].iterdir()))})
+        time.sleep(0.2)
+        running.unlink()
+
+    results = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([0, 1, 2, 3]), "folder": tmp_path},
+        tune_config=TuneConfig(max_concurrent_trials=1),
+        run_config=QUIET,
+    ).fit()
+    assert [result.metrics["at_once"] for result in results] == [1, 1, 1, 1]
+
+
+def test_a_time_budget_ends_a_sweep_without_an_end():
+    def train_func(config):
+        for epoch in range(1000):
+            session.report({"loss": config["x"], "epoch": epoch})
+            time.sleep(0.1)
+
+    started = time.monotonic()
+    results = Tuner(
+        train_func,
+        param_space={"x": tune.uniform(0, 1)},
+        tune_config=TuneConfig(num_samples=-1, time_budget_s=4, metric="loss", mode="min"),
+        run_config=RunConfig(verbose=0, stop={"training_iteration": 5}),
+    ).fit()
+    assert time.monotonic() - started < 30
+    assert len(results) >= 2
+    assert results.num_errors == 0
+    assert max(result.metrics["training_iteration"] for result in results) == 5
+    assert_nothing_left_behind()
+
+
+def test_a_population_takes_over_weights_and_tries_other_params(registry, curve):
+    def train_func(config):
+        checkpoint = session.get_checkpoint()
+        weight = checkpoint.to_dict()["weight"] if checkpoint else 0.0
+        while True:
+            weight += config["gain"]
+            session.report({"weight": weight}, checkpoint=Checkpoint.from_dict({"weight": weight}))
+
+    results = Tuner(
+        train_func,
+        param_space={"gain": tune.grid_search([0.001, 1.0, 2.0, 3.0])},
+        tune_config=TuneConfig(
+            metric="weight",
+            mode="max",
+            scheduler=PopulationBasedTraining(
+                time_attr="training_iteration",
+                perturbation_interval=3,
+                hyperparam_mutations={"gain": tune.uniform(1.0, 3.0)},
+                resample_probability=0.0,
+                seed=1,
+            ),
+        ),
+        run_config=RunConfig(
+            verbose=0, stop={"training_iteration": 9}, checkpoint_config=CheckpointConfig(num_to_keep=1)
+        ),
+    ).fit()
+    assert results.num_errors == 0
+    assert [result.metrics["training_iteration"] for result in results] == [9, 9, 9, 9]
+    worst = results[0]
+    assert worst.config["gain"] > 0.5, "it has taken over the params of a better one, changed"
+    assert worst.metrics["weight"] > 1, "and its weights"
+    assert [step for step, _ in curve(worst.run_id, "weight")] == list(range(1, 10)), "one clean curve"
+    assert curve(worst.run_id, "config.gain"), "what was changed can be seen"
+    assert_nothing_left_behind()
+
+
+def test_the_sampler_learns():
+    results = Tuner(
+        squared,
+        param_space={"x": tune.uniform(-10, 10)},
+        tune_config=TuneConfig(num_samples=24, metric="loss", mode="min", search_alg="tpe", seed=3),
+        run_config=QUIET,
+    ).fit()
+    losses = [result.metrics["loss"] for result in results]
+    assert min(losses[12:]) < min(losses[:12]) or min(losses) < 1
+    assert sum(losses[12:]) < sum(losses[:12])
+
+
+def test_a_callback_sees_all_trials_of_a_sweep():
+    class Seen(Callback):
+        def __init__(self):
+            self.events = []
+            self.threads = set()
+
+        def setup(self, **info):
+            self.events.append(("setup", info["total_num_samples"]))
+
+        def on_trial_result(self, iteration, trials, trial, result, **info):
+            self.threads.add(threading.current_thread().name)
+            self.events.append(("result", result["loss"]))
+
+        def on_trial_complete(self, iteration, trials, trial, **info):
+            self.events.append(("complete", trial.config["x"]))
+
+        def on_experiment_end(self, trials, **info):
+            self.events.append(("end", len(trials)))
+
+    seen = Seen()
+    Tuner(
+        squared,
+        param_space={"x": tune.grid_search([1, 2, 3])},
+        run_config=RunConfig(verbose=0, callbacks=[seen]),
+    ).fit()
+    assert seen.events[0] == ("setup", 3)
+    assert seen.events[-1] == ("end", 3)
+    assert sorted(value for kind, value in seen.events if kind == "result") == [1, 4, 9]
+    assert sorted(value for kind, value in seen.events if kind == "complete") == [1, 2, 3]
+
+
+def test_the_same_seed_chooses_the_same(registry):
+    def chosen():
+        space = {"x": tune.uniform(0, 1), "n": tune.lograndint(1, 1000), "z": tune.randn(10, 2)}
+        config = TuneConfig(num_samples=3, seed=5, max_concurrent_trials=1, trial_name_creator=lambda t: f"own-{t.number}")
+        results = Tuner(lambda config: {"loss": config["x"]}, param_space=space, tune_config=config, run_config=QUIET).fit()
+        assert [run.info.run_name for run in children(registry, results)] == ["own-0", "own-1", "own-2"]
+        return [result.config for result in results]
+
+    random.seed()
+    assert chosen() == chosen()
