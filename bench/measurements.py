@@ -67,6 +67,7 @@ def _throughput(framework: str, how: str, other: Side) -> Measurement:
 
 
 START = _trainlib("start"), _ray("start")
+ASHA = _trainlib("tune_asha"), Side("FIFO", "tune_asha_fifo")
 
 MEASUREMENTS = (
     _throughput("torch", "DDP", Side("torchrun", "throughput_torch_torchrun", _ONE_THREAD, _TORCHRUN)),
@@ -126,5 +127,40 @@ MEASUREMENTS = (
         Side("trainlib", "preprocess_again"),
         Side("the first time", "preprocess_first"),
         target=0.1,
+    ),
+    Measurement(
+        "tune-torch",
+        "12 short trials of a 2-worker torch trainer, fresh process",
+        "sweep_s",
+        "s",
+        _trainlib("tune_torch"),
+        Side("Ray Tune", "tune_torch_ray", _V1),
+        target=0.15,
+    ),
+    Measurement(
+        "tune-many",
+        "a trial of a trivial function, in a sweep of 1,000",
+        "trial_s",
+        "s",
+        _trainlib("tune_many"),
+        Side("Ray Tune", "tune_many_ray", _V1),
+        target=0.5,
+    ),
+    Measurement(
+        "tune-asha-epochs",
+        "epochs that 24 trials on digits train under ASHA",
+        "epochs",
+        " epochs",
+        *ASHA,
+        target=0.5,
+    ),
+    Measurement(
+        "tune-asha-accuracy",
+        "the best accuracy of the same trials",
+        "accuracy",
+        " %",
+        *ASHA,
+        target=0.98,
+        more_is_better=True,
     ),
 )

@@ -138,7 +138,9 @@ class FanOut:
             try:
                 result = self._task(self._sweep, trial, self._terminal)
             except BaseException as problem:
-                error = CancelledInThreadError() if trial.cancel.is_set() else problem
+                error = problem
+        if trial.cancel.is_set():
+            result, error = None, CancelledInThreadError()
         self._sweep.ended(trial, result, error)
 
     def _wait_for_a_change(self) -> None:

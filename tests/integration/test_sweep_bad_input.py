@@ -118,7 +118,8 @@ def test_a_scheduler_that_needs_checkpoints_from_a_function_that_saves_none():
 
 def test_a_concurrency_that_does_not_fit_the_cluster():
     with pytest.raises(
-        CapacityError, match=r"max_concurrent_trials is 50, and a trial takes 2 CPU.*the cluster has \d+: lower it to \d"
+        CapacityError,
+        match=r"max_concurrent_trials is 50, and a trial takes 2 CPU.*the cluster has \d+: lower it to \d",
     ):
         Tuner(
             DataParallelTrainer(quick, scaling_config=ScalingConfig(num_workers=2)),

@@ -99,7 +99,13 @@ def test_prefect_shows_a_table_and_a_summary_with_plots():
     with get_client(sync_client=True) as client:
         mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(results.flow_run_id)]))
         artifacts = {artifact.key: artifact.data for artifact in client.read_artifacts(artifact_filter=mine)}
-    assert json.loads(artifacts["trials"])[0] == {"trial": "0 ★", "state": "terminated", "iteration": "1", "x": "1", "loss": "1"}
+    assert json.loads(artifacts["trials"])[0] == {
+        "trial": "0 ★",
+        "state": "terminated",
+        "iteration": "1",
+        "x": "1",
+        "loss": "1",
+    }
     assert "best: trial 0 · x=1 · loss 1 · http" in artifacts["sweep-summary"]
     assert artifacts["sweep-summary"].count("data:image/png;base64,") == 3
     assert results.run_url in artifacts["mlflow-run"]
@@ -379,8 +385,12 @@ def test_a_callback_sees_all_trials_of_a_sweep():
 def test_the_same_seed_chooses_the_same(registry):
     def chosen():
         space = {"x": tune.uniform(0, 1), "n": tune.lograndint(1, 1000), "z": tune.randn(10, 2)}
-        config = TuneConfig(num_samples=3, seed=5, max_concurrent_trials=1, trial_name_creator=lambda t: f"own-{t.number}")
-        results = Tuner(lambda config: {"loss": config["x"]}, param_space=space, tune_config=config, run_config=QUIET).fit()
+        config = TuneConfig(
+            num_samples=3, seed=5, max_concurrent_trials=1, trial_name_creator=lambda t: f"own-{t.number}"
+        )
+        results = Tuner(
+            lambda config: {"loss": config["x"]}, param_space=space, tune_config=config, run_config=QUIET
+        ).fit()
         assert [run.info.run_name for run in children(registry, results)] == ["own-0", "own-1", "own-2"]
         return [result.config for result in results]
 

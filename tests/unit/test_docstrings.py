@@ -27,6 +27,8 @@ PUBLIC = [
     "trainlib.horovod",
     "trainlib.tensorflow",
     "trainlib.torch",
+    "trainlib.tune",
+    "trainlib.tune.schedulers",
 ]
 
 
@@ -46,8 +48,8 @@ def test_public_names_are_documented(name):
 
 def test_importing_the_library_imports_no_framework():
     code = (
-        "import sys, trainlib, trainlib.torch, trainlib.tensorflow, trainlib.horovod; "
-        "print([m for m in ('torch', 'tensorflow', 'horovod', 'prefect', 'mlflow') if m in sys.modules])"
+        "import sys, trainlib, trainlib.torch, trainlib.tensorflow, trainlib.horovod, trainlib.tune; "
+        "print([m for m in ('torch', 'tensorflow', 'horovod', 'prefect', 'mlflow', 'optuna', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

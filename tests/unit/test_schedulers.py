@@ -73,7 +73,9 @@ def test_a_population_takes_turns_where_there_is_no_room_and_copies_the_best():
         seed=0,
     )
     for trial, score in enumerate([1.0, 2.0, 3.0, 4.0]):
-        assert population.on_result(trial, {"score": score, "training_iteration": 1}, others_wait=True) is Verdict.CONTINUE
+        assert (
+            population.on_result(trial, {"score": score, "training_iteration": 1}, others_wait=True) is Verdict.CONTINUE
+        )
         assert population.on_result(trial, {"score": score, "training_iteration": 2}, others_wait=True) is Verdict.PAUSE
     assert population.better_than(0) == 3
     assert population.better_than(2) is None

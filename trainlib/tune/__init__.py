@@ -28,7 +28,7 @@ from trainlib.tune.space import (
     sample_from,
     uniform,
 )
-from trainlib.tune.stoppers import (
+from trainlib.tune.stopper import (
     CombinedStopper,
     ExperimentPlateauStopper,
     FunctionStopper,

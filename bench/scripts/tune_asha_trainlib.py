@@ -1,0 +1,9 @@
+"""A sweep over digits with ASHA: how many epochs were trained in all, and the best accuracy."""
+
+from bench.scripts.digits_sweep import sweep
+from bench.scripts.side import finish
+from bench.scripts.sweeps import EPOCHS
+from trainlib.tune import ASHAScheduler
+
+epochs, best = sweep(ASHAScheduler(max_t=EPOCHS, grace_period=1, reduction_factor=3))
+finish(epochs=epochs, accuracy=100 * best)
