@@ -35,7 +35,7 @@ _CLUSTER_S = 5.0
 _CANCEL_S = 8.0
 
 
-@flow(name="tune", flow_run_name="tune · {spec.title}", persist_result=False, validate_parameters=False)
+@flow(name="tune", flow_run_name="tune · {spec.title}", persist_result=False)
 def tune(spec: TuneSpec) -> ResultGrid:
     """Try a training with many settings, and compare what comes out in MLflow.
 

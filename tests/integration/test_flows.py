@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from flows import PipelineSpec, TrainSpec, pipeline, preprocess, train
+from flows import PipelineSpec, TrainSpec, TuneSpec, pipeline, preprocess, train, tune
 from flows.pipeline import digits
 
 
@@ -35,7 +37,7 @@ def test_the_form_of_preprocess_has_a_section_for_each_part():
 
 
 def test_the_forms_have_a_field_for_every_setting():
-    for flow, model in ((train, "TrainSpec"), (pipeline, "PipelineSpec")):
+    for flow, model in ((train, "TrainSpec"), (pipeline, "PipelineSpec"), (tune, "TuneSpec")):
         schema = flow.parameters.model_dump()
         assert model in str(schema["properties"]["spec"])
         assert {"ScalingConfig", "RunConfig", "CheckpointConfig", "FailureConfig"} <= schema["definitions"].keys()
@@ -54,3 +56,43 @@ def test_a_training_function_that_cannot_be_loaded_is_named():
 def test_a_spec_survives_json():
     spec = digits(num_workers=3)
     assert PipelineSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_a_sweep_can_be_written_into_a_form():
+    form = {
+        "train": {"train_loop": "trainlib.demo:train_digits", "framework": "function"},
+        "param_space": {"train_loop_config": {"lr": {"loguniform": [0.001, 0.1]}, "hidden": {"grid_search": [8, 16]}}},
+        "tune_config": {
+            "metric": "accuracy",
+            "mode": "max",
+            "num_samples": 3,
+            "search_alg": "tpe",
+            "scheduler": "asha",
+        },
+    }
+    spec = TuneSpec.model_validate_json(json.dumps(form))
+    assert spec.title == "DataParallelTrainer · 6 trials"
+    assert list(spec.tuner().plan.space.domains) == ["lr", "hidden"]
+    schema = tune.parameters.model_dump()["definitions"]["TuneConfig"]["properties"]
+    assert schema["search_alg"]["enum"] == ["random", "tpe", "cmaes", "gp"]
+    assert schema["scheduler"]["enum"] == ["fifo", "asha", "hyperband", "median"]
+    assert all(field["description"] for field in schema.values())
+
+
+def test_a_sweep_runs_as_a_flow_called_from_python(driver):
+    process = driver(
+        """
+        from flows import TrainSpec, TuneSpec, tune
+        from pathlib import Path
+
+        Path("my_loop.py").write_text("def loop(config):\\n    from trainlib import report\\n    report(loss=config['x'])\\n")
+        results = tune(TuneSpec(
+            train=TrainSpec(train_loop="my_loop:loop", framework="function"),
+            param_space={"train_loop_config": {"x": {"grid_search": [1, 2]}}},
+            tune_config={"metric": "loss", "mode": "min"},
+        ))
+        print([result.metrics["loss"] for result in results], flush=True)
+        """
+    )
+    assert process.wait() == 0, process.output
+    assert "\n[1, 2]\n" in process.output

@@ -8,8 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def run_example(number: int) -> dict:
+def run_example(number: int | str) -> dict:
+    """Run an example by its place, or by a word that only it has."""
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    if isinstance(number, str):
+        (number,) = [place for place, example in enumerate(examples) if number in example]
     names = {"__name__": "__main__"}
     exec(compile(examples[number], "README.md", "exec"), names)
     return names
@@ -49,6 +52,13 @@ def test_the_preprocess_example_runs(capfd):
     data = run_example(4)["data"]
     assert data.train_rows + data.validation_rows == 1797
     assert str(data.datasets) in capfd.readouterr().out
+
+
+def test_the_sweep_runs():
+    results = run_example("tune.Tuner")["results"]
+    assert len(results) == 8
+    assert results.num_errors == 0
+    assert results.get_best_result().checkpoint is not None
 
 
 def test_links_lead_somewhere():

@@ -105,3 +105,9 @@ def test_schedulers_that_make_no_sense(make, words):
 def test_a_metric_set_twice_has_to_be_the_same():
     with pytest.raises(ValueError, match="has metric='loss', TuneConfig has metric='accuracy'"):
         tune.TuneConfig(metric="accuracy", mode="max", scheduler=ASHAScheduler(metric="loss")).make_scheduler()
+
+
+def test_a_time_that_nobody_reports():
+    asha = ASHAScheduler(time_attr="epoch", metric="score", mode="max")
+    with pytest.raises(ValueError, match="goes by time_attr='epoch', which is not reported"):
+        asha.on_result(0, {"score": 1, "training_iteration": 1})

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from ray import tune as ray_tune
 
-from trainlib import ScalingConfig, tune
+from trainlib import DataParallelTrainer, RunConfig, ScalingConfig, tune
 from trainlib.tune.domains import Categorical, Float, Integer, Normal
 from trainlib.tune.search import Search, make_sampler
 from trainlib.tune.space import as_domain
+from trainlib.tune.trainable import Trainable
 from trainlib.tune.variants import Space
 
 
@@ -166,3 +167,27 @@ def test_any_optuna_sampler_is_taken_as_it_is():
     sampler = QMCSampler(seed=1)
     assert make_sampler(sampler, seed=None) is sampler
     assert tune.TuneConfig(search_alg=sampler, metric="loss", mode="min").search_alg is sampler
+
+
+def test_functions_that_need_each_other_are_told_apart_from_those_that_do_not():
+    space = {"a": tune.sample_from(lambda config: config["b"]), "b": tune.sample_from(lambda config: config["a"])}
+    with pytest.raises(ValueError, match="sample_from goes in a circle: a needs b needs a"):
+        configs(space, 1)
+
+
+@pytest.mark.parametrize("over_trainers", [False, True])
+def test_functions_see_the_space_as_it_was_written(over_trainers):
+    def train_func(config):
+        pass
+
+    if over_trainers:
+        given, wrap = DataParallelTrainer(train_func), lambda inner: {"train_loop_config": inner}
+        twice = tune.sample_from(lambda spec: spec.config["train_loop_config"]["a"] * 2)
+    else:
+        given, wrap = train_func, lambda inner: inner
+        twice = tune.sample_from(lambda spec: spec.config.a * 2)
+    trainable = Trainable(given)
+    space = trainable.space(wrap({"a": tune.choice([4]), "b": twice}))
+    _, tree = Search(space, "random", mode="min", seed=0).ask(0)
+    assert trainable.config(tree) == wrap({"a": 4, "b": 8})
+    assert trainable.trainer(tree, RunConfig()).train_loop_config == {"a": 4, "b": 8}

@@ -70,7 +70,7 @@ class Trainable:
         require_picklable(tree)
         if self._domain is not None:
             tree = {_TRAINER: self._domain, **tree}
-        return Space(tree)
+        return Space(tree, root=(_CONFIG,) if self.is_function else ())
 
     def config(self, tree: dict[str, Any]) -> dict[str, Any]:
         """A trial's config as a user wrote it."""

@@ -91,6 +91,16 @@ class SweepTrial:
         return self.point.number
 
     @property
+    def trial_id(self) -> str:
+        """The number, as a name; newer than the trial's run, which it may name."""
+        return f"{self.number:05d}"
+
+    @property
+    def trainable_name(self) -> str:
+        """What is trained."""
+        return type(self.trainer).__name__
+
+    @property
     def title(self) -> str:
         """How people are told of it, e.g. ``trial 7 · lr=0.01``."""
         title = f"trial {self.number} · {described(self.shown)}" if self.shown else f"trial {self.number}"

@@ -58,8 +58,10 @@ class Space:
         {'lr': 0.1, 'layers': 2}
     """
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: Any, root: Path = ()) -> None:
+        """A space; ``root`` is where what the user wrote stands in it, which is what functions see."""
         self.tree = _parsed(tree, ())
+        self._root = root
         found = dict(leaves(self.tree))
         self._names = _names(list(found))
         self.grids = {self._names[path]: grid for path, grid in found.items() if isinstance(grid, Grid)}
@@ -97,7 +99,7 @@ class Space:
     ) -> tuple[Any, dict[str, Any]]:
         """A config, and what functions gave for it; with ``computed``, they are not called again."""
         drawn = self._drawn(self.tree, (), choose)
-        functions = _Functions(drawn, self._names, computed)
+        functions = _Functions(drawn, self._root, self._names, computed)
         return functions.resolve(drawn, ()), functions.values
 
     def config_of(self, point: Point) -> Any:
@@ -161,7 +163,7 @@ class Seen(Mapping[str, Any]):
         self._functions = functions
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._node and key == "config" and not self._path:
+        if key not in self._node and key == "config" and self._path == self._functions.root:
             return self
         value = self._node[key]
         return self._functions.see(value, (*self._path, key))
@@ -184,9 +186,10 @@ class Seen(Mapping[str, Any]):
 class _Functions:
     """Computes what ``sample_from`` asks for, in the order in which one needs the other."""
 
-    def __init__(self, tree: Any, names: dict[Path, str], known: Mapping[str, Any] | None) -> None:
+    def __init__(self, tree: Any, root: Path, names: dict[Path, str], known: Mapping[str, Any] | None) -> None:
+        self.root = root
         self.values: dict[str, Any] = {}
-        self._tree = tree
+        self._tree = get(tree, root)
         self._names = names
         self._known = known or {}
         self._computing: list[str] = []
@@ -219,7 +222,7 @@ class _Functions:
                 circle = " needs ".join([*self._computing, name])
                 raise ValueError(f"sample_from goes in a circle: {circle}. Let one of them not look at the others.")
             self._computing.append(name)
-            self.values[name] = function.compute(self.see(self._tree, ()))
+            self.values[name] = function.compute(self.see(self._tree, self.root))
             self._computing.pop()
         return self.values[name]
 

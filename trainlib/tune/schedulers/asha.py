@@ -48,7 +48,7 @@ class AsyncHyperBandScheduler(TrialScheduler):
         self._bracket_of: dict[int, int] = {}
 
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
-        time = float(result[self.time_attr])
+        time = self.time(result)
         bracket = self._bracket_of.setdefault(trial, len(self._bracket_of) % len(self._rungs))
         reached = [rung for rung in self._rungs[bracket] if rung <= time]
         verdict = Verdict.CONTINUE

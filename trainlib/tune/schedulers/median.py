@@ -52,7 +52,7 @@ class MedianStoppingRule(TrialScheduler):
         self._compared_at: dict[int, float] = {}
 
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
-        time = float(result[self.time_attr])
+        time = self.time(result)
         own = self._results.setdefault(trial, [])
         own.append((time, self.score(result)))
         if time < self._grace_period or time - self._compared_at.get(trial, 0.0) < self._min_time_slice:

@@ -68,7 +68,7 @@ class PopulationBasedTraining(TrialScheduler):
         self._perturbed_at: dict[int, float] = {}
 
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
-        time = float(result[self.time_attr])
+        time = self.time(result)
         self._times[trial] = time
         if time < self._burn_in or time - self._perturbed_at.get(trial, 0.0) < self._interval:
             return Verdict.CONTINUE

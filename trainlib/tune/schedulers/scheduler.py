@@ -63,6 +63,19 @@ class TrialScheduler:
         value = float(result[self.metric or ""])
         return value if self.mode == "max" else -value
 
+    def time(self, result: dict[str, Any]) -> float:
+        """How far a trial is.
+
+        Raises:
+            ValueError: it does not say.
+        """
+        if self.time_attr not in result:
+            raise ValueError(
+                f"{type(self).__name__} goes by time_attr={self.time_attr!r}, which is not reported: report it, or use "
+                "'training_iteration' or 'time_total_s', which always are"
+            )
+        return float(result[self.time_attr])
+
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
         """A trial has reported. ``others_wait`` tells that there is no room for another one."""
         return Verdict.CONTINUE
