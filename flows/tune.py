@@ -100,13 +100,12 @@ class FanOut:
         prepare.wait()
         cluster.connect()
         total, looked = ray.cluster_resources(), time.monotonic()
-        require_room(
-            total, self._sweep.plan.config.max_concurrent_trials, self._sweep.plan.trainable.trainers[0].scaling_config
-        )
-        # On a machine of our own, the CPUs to spare are not real ones: they are for data, not for trials.
-        spare = (
-            cluster.SPARE_CPUS if cluster.is_local() and self._sweep.plan.config.max_concurrent_trials is None else 0
-        )
+        plan = self._sweep.plan
+        limit = plan.config.max_concurrent_trials
+        require_room(total, limit, plan.trainable.trainers[0].scaling_config)
+        # On a machine of our own, the CPUs to spare are not real ones. And wherever workers hold theirs while they wait
+        # for data, somebody has to have one to read them with.
+        spare = cluster.SPARE_CPUS if plan.reads_data or (cluster.is_local() and limit is None) else 0
         try:
             while not self._sweep.is_over:
                 if time.monotonic() - looked > _CLUSTER_S:  # nodes may have come or gone
@@ -141,7 +140,10 @@ class FanOut:
                 error = problem
         if trial.cancel.is_set():
             result, error = None, CancelledInThreadError()
-        self._sweep.ended(trial, result, error)
+        try:
+            self._sweep.ended(trial, result, error)
+        except Exception as problem:  # e.g. MLflow does not answer any more; here nobody would hear of it
+            self._sweep.fail(problem)
 
     def _wait_for_a_change(self) -> None:
         changes = self._sweep.changes

@@ -28,14 +28,15 @@ class _Config(BaseModel):
         for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
             object.__setattr__(self, name, getattr(template, name))
 
-    def require_values(self, name: str) -> None:
-        """Refuse search spaces in the place of values.
 
-        Raises:
-            ValueError: there is one.
-        """
-        if _has_space({field: getattr(self, field) for field in self.model_fields_set}):
-            raise ValueError(f"{name} has a search space in it: put that into Tuner's param_space")
+def require_values(config: BaseModel, name: str) -> None:
+    """Refuse search spaces in the place of values.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if _has_space({field: getattr(config, field) for field in config.model_fields_set}):
+        raise ValueError(f"{name} has a search space in it: put that into Tuner's param_space")
 
 
 def _has_space(value: Any) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from trainlib.checkpoint import Checkpoint
-from trainlib.config import RunConfig, ScalingConfig
+from trainlib.config import RunConfig, ScalingConfig, require_values
 from trainlib.data.config import DataConfig
 from trainlib.errors import RunNotFoundError
 from trainlib.execution.backend import BackendConfig
@@ -251,7 +251,7 @@ def _as_config(model: Any, value: Any, name: str) -> Any:
     if isinstance(value, dict):
         value = model(**value)
     if isinstance(value, model):
-        value.require_values(name)
+        require_values(value, name)
         return value
     raise TypeError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
 

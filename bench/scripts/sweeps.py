@@ -9,7 +9,7 @@ TRIALS = 12
 
 # A trial of Ray Tune costs seconds: so many give the time of one, and the sweep of trainlib is as long as it should be.
 MANY_TRAINLIB = 1000
-MANY_RAY = 40
+MANY_RAY = 20
 
 
 def train_short(config: dict[str, Any], report: Callable[[dict[str, float]], None]) -> None:

@@ -17,7 +17,7 @@ def tune_with(trials: int) -> float:
     results = tune.Tuner(
         train_func,
         param_space={"x": tune.uniform(-1, 1)},
-        tune_config=tune.TuneConfig(num_samples=trials, metric="loss", mode="min", reuse_actors=True),
+        tune_config=tune.TuneConfig(num_samples=trials, metric="loss", mode="min"),
         run_config=tune.RunConfig(storage_path=str(folder() / f"storage-{trials}"), verbose=0),
     ).fit()
     if len(results) != trials or results.num_errors:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import pytest
+from leftovers import assert_nothing_left_behind
 from test_signals import is_alive, wait_until_dead
+
+from trainlib import RunConfig, session, tune
 
 SCRIPT = """
     import json, os, sys, time
@@ -130,3 +134,32 @@ def test_a_sweep_whose_process_was_killed_is_continued(driver, tmp_path, newest_
     third = driver(RESTORE, name)
     assert third.wait() == 0, third.output
     assert third.last_json() == {"run_id": parent.info.run_id, "x": [0, 1, 2, 3, 4], "before": 5}
+
+
+def test_a_cancelled_sweep_leaves_no_worker_and_no_reservation(tmp_path):
+    def train_func(config):
+        session.report({"loss": 1.0})
+        (config["folder"] / f"started-{config['x']}").touch()
+        time.sleep(120)
+
+    def interrupt():
+        while len(list(tmp_path.glob("started-*"))) < 2:
+            time.sleep(0.05)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sent: list[float] = []
+    # Whoever runs the tests in the background makes them ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tune.Tuner(
+                train_func,
+                param_space={"x": tune.grid_search([0, 1, 2, 3]), "folder": tmp_path},
+                run_config=RunConfig(verbose=0),
+            ).fit()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - sent[0] < 10
+    assert_nothing_left_behind()

@@ -10,6 +10,7 @@ import threading
 import time
 from uuid import UUID
 
+import pandas as pd
 import pytest
 from leftovers import assert_nothing_left_behind
 
@@ -137,6 +138,24 @@ def test_settings_of_a_trainer_are_reached_and_the_trainer_stays_as_it_was(regis
     assert {name: repr(value) for name, value in trainer._settings().items()} == before
     params = children(registry, results)[3].data.params
     assert (params["optimizer.lr"], params["num_workers"], params["optimizer.name"]) == ("0.2", "2", "sgd")
+
+
+def test_datasets_can_be_tried_and_a_sweep_over_them_restored():
+    def train_func(config):
+        batches = session.get_dataset_shard("train").iter_batches(batch_size=4)
+        session.report({"rows": sum(len(batch["x"]) for batch in batches)})
+
+    small, large = (pd.DataFrame({"x": range(rows)}) for rows in (8, 20))
+    name = f"over-data-{os.getpid()}"
+    results = Tuner(
+        DataParallelTrainer(train_func, scaling_config=ScalingConfig(num_workers=2), datasets={"train": small}),
+        param_space={"datasets": {"train": tune.grid_search([small, large])}},
+        run_config=RunConfig(verbose=0, name=name),
+    ).fit()
+    assert [result.metrics["rows"] for result in results] == [4, 10]
+    restored = Tuner.restore(name).get_results()
+    assert [result.metrics["rows"] for result in restored] == [4, 10]
+    assert restored[1].run_id == results[1].run_id
 
 
 def test_trainers_of_different_kinds_stand_in_one_sweep():

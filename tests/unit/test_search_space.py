@@ -191,3 +191,12 @@ def test_functions_see_the_space_as_it_was_written(over_trainers):
     _, tree = Search(space, "random", mode="min", seed=0).ask(0)
     assert trainable.config(tree) == wrap({"a": 4, "b": 8})
     assert trainable.trainer(tree, RunConfig()).train_loop_config == {"a": 4, "b": 8}
+
+
+def test_a_sweep_that_goes_on_does_not_choose_the_same_again():
+    space = Space({"x": tune.uniform(0, 1)})
+    first = Search(space, "random", mode="min", seed=4)
+    before = [first.ask(number)[1]["x"] for number in range(3)]
+    second = Search(space, "random", mode="min", seed=4)
+    second.go_on_after(3)
+    assert second.ask(3)[1]["x"] not in before

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, WithJsonSchema, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from trainlib.tune.schedulers import (
     ASHAScheduler,
@@ -65,7 +66,7 @@ class TuneConfig(BaseModel):
     )
     time_budget_s: float | None = Field(default=None, description="After so many seconds, the sweep ends.")
     seed: int | None = Field(default=None, description="The same choices again. Default: others every time.")
-    trial_name_creator: Annotated[Callable[[Any], str] | None, SkipValidation] = Field(
+    trial_name_creator: Annotated[Any, SkipValidation, SkipJsonSchema()] = Field(
         default=None, exclude=True, description="A function that names a trial."
     )
 
@@ -97,6 +98,13 @@ class TuneConfig(BaseModel):
         if seconds is not None and not seconds > 0:
             raise ValueError(f"time_budget_s is {seconds:g}: nothing could run. Give it more, or leave it out")
         return seconds
+
+    @field_validator("trial_name_creator")
+    @classmethod
+    def _names_are_made_by_a_function(cls, value: Any) -> Any:
+        if value is not None and not callable(value):
+            raise ValueError(f"trial_name_creator is a {type(value).__name__}: pass a function of a trial")
+        return value
 
     @field_validator("search_alg")
     @classmethod

@@ -27,6 +27,8 @@ class Search:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._space = space
+        self._given = sampler
+        self._seed = seed
         self._lock = threading.Lock()
         self.study = optuna.create_study(
             direction="maximize" if mode == "max" else "minimize", sampler=make_sampler(sampler, seed)
@@ -50,6 +52,13 @@ class Search:
             to_json = optuna.distributions.distribution_to_json
             distributions = {name: to_json(found) for name, found in trial.distributions.items()}
             return Point(number, dict(trial.params), distributions, computed), config
+
+    def go_on_after(self, trials: int) -> None:
+        """Choose something else than at the beginning, whatever the seed."""
+        if trials and isinstance(self._given, str):
+            self.study.sampler = make_sampler(self._given, None if self._seed is None else self._seed + trials)
+        elif trials:
+            self.study.sampler.reseed_rng()
 
     def tell(self, point: Point, value: float | None, *, iteration: int = 0, stopped: bool = False) -> None:
         """A trial has ended with this value; None if it failed. A point that was not asked for here is learned too."""

@@ -55,6 +55,12 @@ class SweepPlan:
     """Whether trials that failed are tried again, from their newest checkpoints."""
 
     @property
+    def reads_data(self) -> bool:
+        """Whether trials get datasets."""
+        tried = isinstance(self.space.tree, dict) and "datasets" in self.space.tree
+        return tried or any(trainer.datasets for trainer in self.trainable.trainers)
+
+    @property
     def total(self) -> int | None:
         """How many trials there will be; None if only time ends it."""
         samples = self.config.num_samples
@@ -84,6 +90,8 @@ class Sweep:
         self._lock = threading.RLock()
         self._metric_was_seen = False
         self._ending = False
+        self._next = 0
+        self._numbers: set[int] = set()
         self._spent_before = 0.0
         self._started = time.monotonic()
         self._best_written: float | None = None
@@ -135,9 +143,9 @@ class Sweep:
             )
         self._spent_before = float(before.get(_SPENT, "0"))
         self.trials = recall(self)
-        for trial in self.trials:
-            if self.metric in trial.latest:
-                self._metric_was_seen = True
+        self._numbers = {trial.number for trial in self.trials}
+        self._metric_was_seen = any(self.metric in trial.latest for trial in self.trials)
+        self.search.go_on_after(len(self.trials))
 
     # -- which trial runs next ----------------------------------------------------------------------------
 
@@ -171,9 +179,10 @@ class Sweep:
 
     @property
     def _following(self) -> int | None:
-        """The number of the next new trial."""
-        made = len(self.trials)
-        return made if self.plan.total is None or made < self.plan.total else None
+        """The number of the next new trial. A process that was killed may have left out one of those before."""
+        while self._next in self._numbers:
+            self._next += 1
+        return self._next if self.plan.total is None or self._next < self.plan.total else None
 
     @property
     def _likely_gang(self) -> Any:
@@ -194,6 +203,7 @@ class Sweep:
         point, tree = self.search.ask(number)
         trial = self.trial_of(point, tree)
         self.trials.append(trial)
+        self._numbers.add(number)
         return trial
 
     def trial_of(self, point: Point, tree: dict[str, Any]) -> SweepTrial:
@@ -232,14 +242,19 @@ class Sweep:
                 tags = {"trainlib.framework": trial.trainer.backend_config.framework}
                 run = self.registry.create(trial.number, trial.name, trial.point, trial.trainer.run_config, tags)
             params = {} if trial.recorded is not None and trial.recorded.run.data.params else trial.shown
-            trial.training = Training.of_trial(trial.trainer, run, listeners, params=params)
-            trial.training.in_step = not trial.ends_by_itself
+            training = Training.of_trial(trial.trainer, run, listeners, params=params)
+            training.in_step = not trial.ends_by_itself
+            with self._lock:
+                trial.training = training
+                if self._ending:
+                    training.end()
         elif trial.explores and isinstance(self.scheduler, PopulationBasedTraining):
             trial.explores = False  # a retry goes on with what it was given
             with self._lock:
                 taken = exploit(self.scheduler, trial, self.trials, self.plan)
             if taken is not None:
                 self._take_from(trial, taken)
+        assert trial.training is not None
         return trial.training
 
     def _take_from(self, trial: SweepTrial, taken: Exploit) -> None:
@@ -373,6 +388,11 @@ class Sweep:
             with self._lock:
                 self._end(None)
 
+    def fail(self, error: BaseException) -> None:
+        """End the sweep, since it cannot be recorded any more."""
+        with self._lock:
+            self._end(error)
+
     def _end(self, fatal: BaseException | None) -> None:
         """Let running trials end soon, and start no other."""
         self.fatal = self.fatal or fatal
@@ -420,7 +440,8 @@ class Sweep:
     @property
     def results(self) -> list[Result]:
         """What the trials gave, by their number."""
-        return [trial.result for trial in self.trials if trial.result is not None]
+        by_number = sorted(self.trials, key=lambda trial: trial.number)
+        return [trial.result for trial in by_number if trial.result is not None]
 
 
 FILLED_IN = {

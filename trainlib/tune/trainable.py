@@ -67,7 +67,8 @@ class Trainable:
                 f"param_space has {', '.join(map(repr, unknown))}, which no setting of {self.name} is called. There are "
                 f"{', '.join(sorted(known))}: what the training function gets belongs into 'train_loop_config'."
             )
-        require_picklable(tree)
+        # Datasets are not sent: workers get their shares of them.
+        require_picklable({key: value for key, value in tree.items() if key != "datasets"})
         if self._domain is not None:
             tree = {_TRAINER: self._domain, **tree}
         return Space(tree, root=(_CONFIG,) if self.is_function else ())

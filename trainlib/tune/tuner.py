@@ -11,6 +11,7 @@ from trainlib.errors import RunNotFoundError
 from trainlib.trainer import DataParallelTrainer
 from trainlib.tune.config import TuneConfig
 from trainlib.tune.population import require_mutations
+from trainlib.tune.portable import packed, unpacked
 from trainlib.tune.result_grid import ResultGrid
 from trainlib.tune.schedulers.pbt import PopulationBasedTraining
 from trainlib.tune.sweep import SweepPlan
@@ -101,7 +102,7 @@ class Tuner:
             path: the sweep's name, its MLflow run id, or its ResultGrid.
             trainable: the trainer or function, where it has changed.
             resume_errored: whether trials that failed are tried again, from their newest checkpoints.
-            changes: what else is to be different: ``tune_config=`` or ``run_config=``.
+            changes: what else is given anew: ``param_space=``, ``tune_config=`` or ``run_config=``.
 
         Example::
 
@@ -115,16 +116,16 @@ class Tuner:
         if not name:
             raise RunNotFoundError("that ResultGrid has no run_id: it did not come from fit()")
         run_id, data = load_trainer(name)
-        settings = cloudpickle.loads(data)
-        if "trainable" not in settings:
+        kept = cloudpickle.loads(data)
+        if "trainable" not in kept:
             raise TypeError(
                 f"{name!r} is a training, not a sweep: restore it with its trainer, e.g. TorchTrainer.restore"
             )
-        if unknown := changes.keys() - {"tune_config", "run_config"}:
+        if unknown := changes.keys() - {"param_space", "tune_config", "run_config"}:
             raise TypeError(f"Tuner.restore() got unknown argument(s): {', '.join(sorted(unknown))}")
         if trainable is not None:
             changes["trainable"] = trainable
-        tuner = cls(**{**settings, **changes})
+        tuner = cls(**unpacked(kept, changes))
         tuner._restored_run = run_id
         tuner._resume_errored = resume_errored
         return tuner
@@ -138,6 +139,8 @@ class Tuner:
         """
         scheduler = self.tune_config.make_scheduler()
         space = self._trainable.space(self._param_space)
+        for trainer in self._trainable.trainers:
+            trainer.sources  # noqa: B018  # data that cannot be read are told before anything starts
         if isinstance(scheduler, PopulationBasedTraining):
             require_mutations(scheduler, self._param_space)
         if scheduler.needs_checkpoints and self.run_config.checkpoint_config.num_to_keep == 0:
@@ -174,11 +177,8 @@ class Tuner:
         """What :meth:`restore` needs in another process. Callbacks belong to this one and are left out."""
         import cloudpickle
 
-        for trainer in self._trainable.trainers:
-            trainer.dumps()  # names what cannot be sent to the workers
         settings = {
-            "trainable": self._given,
-            "param_space": self._param_space,
+            **packed(self._given, self._param_space),
             "tune_config": self.tune_config,
             "run_config": self.run_config.model_copy(update={"callbacks": None}),
         }
