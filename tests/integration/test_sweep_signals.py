@@ -38,6 +38,7 @@ SCRIPT = """
             tune_config=tune.TuneConfig(metric="loss", mode="min", search_alg="tpe", max_concurrent_trials=2),
             run_config=RunConfig(name=name),
         ).fit()
+        assert not results.errors, results.errors
         print(json.dumps({
             "run_id": results.run_id, "losses": [result.metrics["loss"] for result in results],
             "x": [result.config["x"] for result in results], "starts": [result.metrics["start"] for result in results],
