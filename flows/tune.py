@@ -22,7 +22,7 @@ from trainlib.execution import cluster, prepare
 from trainlib.execution.causes import retry_limit
 from trainlib.execution.waiting import CancelledInThreadError, cancelled_by
 from trainlib.tune.capacity import require_room
-from trainlib.tune.plots import save_plots
+from trainlib.tune.plots import get_ready, save_plots
 from trainlib.tune.result_grid import ResultGrid
 from trainlib.tune.sweep import Sweep
 from trainlib.tune.table import SweepTerminal
@@ -55,6 +55,8 @@ def tune_here(tuner: Tuner) -> ResultGrid:
     try:
         mark_interrupted(sweep.run, flow_run_id, terminal.say)
         artifacts = SweepArtifacts(sweep)
+        if sweep.metric is not None:
+            get_ready()
         FanOut(sweep, terminal, artifacts).run()
         if sweep.fatal is not None:
             raise sweep.fatal

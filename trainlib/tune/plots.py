@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,20 @@ if TYPE_CHECKING:
 
     from trainlib.tune.sweep import Sweep
 
-__all__ = ["save_plots"]
+__all__ = ["get_ready", "save_plots"]
 
 _DPI = 80
 _SIZE = (7.0, 4.0)
+
+
+def get_ready() -> None:
+    """Import what draws behind the trials: it takes seconds, and the end of a sweep should not wait for it."""
+
+    def load() -> None:
+        import optuna.importance
+        import optuna.visualization.matplotlib  # noqa: F401
+
+    threading.Thread(target=load, name="plots", daemon=True).start()
 
 
 def save_plots(sweep: Sweep) -> list[Path]:
@@ -28,13 +39,12 @@ def save_plots(sweep: Sweep) -> list[Path]:
 
 def draw(study: Study, folder: Path, metric: str) -> list[Path]:
     """Draw a study. Two finished trials are the least that shows anything, two of their params the least to compare."""
-    import matplotlib
+    import matplotlib.pyplot as plt
     from optuna.trial import TrialState
 
     complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     if len(complete) < 2:
         return []
-    matplotlib.use("agg", force=False)
     from optuna.visualization import matplotlib as pictures
 
     named: dict[str, Any] = {"optimization_history": pictures.plot_optimization_history}
@@ -44,7 +54,8 @@ def draw(study: Study, folder: Path, metric: str) -> list[Path]:
     if varied and len({trial.value for trial in complete}) > 1:
         named["param_importances"] = pictures.plot_param_importances
     folder.mkdir(parents=True, exist_ok=True)
-    return [_save(plot, study, folder / f"{name}.png", metric) for name, plot in named.items()]
+    with plt.ioff():  # a notebook or a window of the user's shows none of it
+        return [_save(plot, study, folder / f"{name}.png", metric) for name, plot in named.items()]
 
 
 def _save(plot: Any, study: Study, path: Path, metric: str) -> Path:
@@ -53,8 +64,20 @@ def _save(plot: Any, study: Study, path: Path, metric: str) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these pictures are called experimental
         axes = plot(study, target=lambda trial: trial.value, target_name=metric)
-    figure = getattr(axes, "figure", None) or plt.gcf()
+    figure = axes.figure
+    for each in figure.axes:
+        _write_powers_plainly(each)
     figure.set_size_inches(*_SIZE)
     figure.savefig(path, dpi=_DPI, bbox_inches="tight")
-    plt.close("all")
+    plt.close(figure)
     return path
+
+
+def _write_powers_plainly(axes: Any) -> None:
+    """Write 0.01 on logarithmic scales. The default, a typeset power of ten, takes longer than all the rest."""
+    from matplotlib.ticker import LogFormatter, NullFormatter
+
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter(LogFormatter())
+            axis.set_minor_formatter(NullFormatter())
