@@ -415,3 +415,38 @@ def test_the_same_seed_chooses_the_same(registry):
 
     random.seed()
     assert chosen() == chosen()
+
+
+def test_a_stopper_can_end_the_whole_sweep():
+    results = Tuner(
+        lambda config: {"loss": 0.5},
+        param_space={"x": tune.uniform(0, 1)},
+        tune_config=TuneConfig(num_samples=40, metric="loss", mode="min"),
+        run_config=RunConfig(verbose=0, stop=tune.ExperimentPlateauStopper("loss", std=0.01, top=3, mode="min")),
+    ).fit()
+    assert 3 <= len(results) < 10
+    assert results.num_errors == 0
+
+
+def test_trials_that_failed_are_tried_again_when_asked_for(tmp_path):
+    def train_func(config):
+        checkpoint = session.get_checkpoint()
+        start = checkpoint.to_dict()["epoch"] + 1 if checkpoint else 0
+        for epoch in range(start, 3):
+            session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
+            if epoch == 1 and config["x"] == 1 and not (config["folder"] / "mended").exists():
+                raise ValueError("not yet")
+
+    name = f"mended-{os.getpid()}"
+    first = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([0, 1]), "folder": tmp_path},
+        run_config=RunConfig(verbose=0, name=name),
+    ).fit()
+    assert first.num_errors == 1
+    assert str(Tuner.restore(name).get_results()[1].error) == str(first[1].error), "the registry knows"
+    (tmp_path / "mended").touch()
+    again = Tuner.restore(name, resume_errored=True).fit()
+    assert again.num_errors == 0
+    assert (again[1].metrics["epoch"], again[1].metrics["start"]) == (2, 2)
+    assert [result.run_id for result in again] == [result.run_id for result in first]
