@@ -147,6 +147,15 @@ MEASUREMENTS = (
         target=0.5,
     ),
     Measurement(
+        "tune-many-reused",
+        "the same, against reuse_actors=True",
+        "trial_s",
+        "s",
+        _trainlib("tune_many"),
+        Side("Ray Tune", "tune_many_ray_reused", _V1),
+        target=0.5,
+    ),
+    Measurement(
         "tune-asha-epochs",
         "epochs that 24 trials on digits train under ASHA",
         "epochs",

@@ -8,7 +8,7 @@ from typing import Any
 TRIALS = 12
 
 # A trial of Ray Tune costs seconds: so many give the time of one, and the sweep of trainlib is as long as it should be.
-MANY_TRAINLIB = 1000
+MANY = 1000
 MANY_RAY = 20
 
 

@@ -7,7 +7,7 @@ import urllib.request
 import psutil
 
 from bench.scripts.side import finish
-from bench.scripts.sweeps import MANY_TRAINLIB, trivial
+from bench.scripts.sweeps import MANY, trivial
 from trainlib import RunConfig, tune
 
 
@@ -55,8 +55,8 @@ tune_with(20)
 before = memory().rss
 watcher = threading.Thread(target=ask_prefect, daemon=True)
 watcher.start()
-seconds = tune_with(MANY_TRAINLIB)
+seconds = tune_with(MANY)
 ended.set()
 watcher.join()
 grown = (memory().rss - before) / 2**20
-finish(trial_s=seconds / MANY_TRAINLIB, sweep_s=seconds, slowest_answer_s=slowest, grown_mib=grown)
+finish(trial_s=seconds / MANY, sweep_s=seconds, slowest_answer_s=slowest, grown_mib=grown)
