@@ -60,7 +60,7 @@ def tune_here(tuner: Tuner) -> ResultGrid:
         FanOut(sweep, terminal, artifacts).run()
         if sweep.fatal is not None:
             raise sweep.fatal
-        plots = save_plots(sweep)
+        plots = save_plots(sweep, terminal.say)
     except BaseException as error:
         sweep.close(error)
         terminal.close(sweep)
@@ -104,7 +104,8 @@ class FanOut:
         total, looked = ray.cluster_resources(), time.monotonic()
         plan = self._sweep.plan
         limit = plan.config.max_concurrent_trials
-        require_room(total, limit, plan.trainable.trainers[0].scaling_config)
+        if (gang := self._sweep.likely_gang) is not None:
+            require_room(total, limit, gang)
         # On a machine of our own, the CPUs to spare are not real ones. And wherever workers hold theirs while they wait
         # for data, somebody has to have one to read them with.
         spare = cluster.SPARE_CPUS if plan.reads_data or (cluster.is_local() and limit is None) else 0
@@ -112,10 +113,10 @@ class FanOut:
             while not self._sweep.is_over:
                 if time.monotonic() - looked > _CLUSTER_S:  # nodes may have come or gone
                     total, looked = ray.cluster_resources(), time.monotonic()
+                self._sweep.end_if_time_is_over()
                 while (trial := self._sweep.next_trial(total, spare)) is not None:
                     self._start(trial)
                 self._wait_for_a_change()
-                self._sweep.end_if_time_is_over()
                 self._terminal.update(self._sweep)
                 self._artifacts.update()
         except BaseException:

@@ -19,16 +19,23 @@ class History:
     def __init__(self, *, trial_id: str, experiment_id: str, config: dict[str, Any], newest_iteration: int) -> None:
         self.last: dict[str, Any] = {}
         self.newest_iteration = newest_iteration
-        self._fixed = {"trial_id": trial_id, "experiment_id": experiment_id, "config": config}
+        self._fixed: dict[str, Any] = {"trial_id": trial_id, "experiment_id": experiment_id, "config": config}
         self._rows: dict[int, dict[str, Any]] = {}
-        self._started = self._attempt_started = time.time()
+        self._attempt_started = self._reported = time.time()
+        self._trained = 0.0
+        """Seconds of earlier attempts. The time between attempts is not the training's."""
         self._warmup = 0.0
         self._resumed_at = 0
         self._rank_zero: dict[str, Any] = {}
 
+    def config_is(self, config: dict[str, Any]) -> None:
+        """It goes on with another config."""
+        self._fixed["config"] = config
+
     def attempt_starts(self, resumed_at: int) -> None:
         """An attempt goes on after this iteration."""
-        self._attempt_started = time.time()
+        self._trained += self._reported - self._attempt_started
+        self._attempt_started = self._reported = time.time()
         self._resumed_at = resumed_at
 
     def workers_started(self, rank_zero: WorkerFacts) -> None:
@@ -59,7 +66,7 @@ class History:
         return [rows[iteration] for iteration in sorted(rows)]
 
     def _autofilled(self, report: Report) -> dict[str, Any]:
-        now = time.time()
+        now = self._reported = time.time()
         return {
             "_timestamp": int(report.timestamp),
             "_time_this_iter_s": report.seconds,
@@ -71,7 +78,7 @@ class History:
             "training_iteration": report.iteration,
             "date": datetime.fromtimestamp(report.timestamp).strftime("%Y-%m-%d_%H-%M-%S"),
             "timestamp": int(report.timestamp),
-            "time_total_s": now - self._started,
+            "time_total_s": self._trained + now - self._attempt_started,
             "time_since_restore": now - self._attempt_started,
             "timesteps_since_restore": 0,
             "iterations_since_restore": report.iteration - self._resumed_at,

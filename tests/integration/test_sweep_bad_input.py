@@ -31,6 +31,18 @@ def test_no_metric_to_compare_by():
         results.get_best_result("accuracy", "max")
 
 
+def test_a_function_that_reports_nothing_at_all_ends_the_sweep_after_the_first_trial():
+    with pytest.raises(
+        MetricNotReportedError, match="is to optimise 'loss', but the training function reports nothing"
+    ):
+        Tuner(
+            lambda config: None,
+            param_space={"x": tune.uniform(0, 1)},
+            tune_config=TuneConfig(metric="loss", mode="min", num_samples=50, max_concurrent_trials=1),
+            run_config=RunConfig(verbose=0),
+        ).fit()
+
+
 def test_a_metric_that_no_trial_reports_ends_the_sweep_after_the_first_report(registry):
     def slow(config):
         for _ in range(100):

@@ -111,6 +111,10 @@ def test_a_sweep_whose_process_was_killed_is_continued(driver, tmp_path, newest_
     assert running
     drawn = {run.info.run_id: run.data.params["drawn"] for run in finished + running}
 
+    mistaken = driver(SCRIPT.replace("[0, 1, 2, 3, 4]", "[0, 1]"), name, str(tmp_path), "0.1")
+    assert mistaken.wait() != 0
+    assert "was begun with another param_space, and is not finished" in mistaken.output
+
     second = driver(SCRIPT, name, str(tmp_path), "0.1")
     assert second.wait() == 0, second.output
 

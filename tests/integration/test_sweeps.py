@@ -219,7 +219,24 @@ def test_fail_fast_ends_the_sweep_at_the_first_failure(registry):
     assert time.monotonic() - started < 30
     assert caught.value.results.num_errors == 1
     assert registry.get_run(caught.value.results.run_id).info.status == "FAILED"
+    statuses = {run.data.params["x"]: run.info.status for run in children(registry, caught.value.results)}
+    assert statuses == {"0": "KILLED", "1": "FAILED"}, "the other one did not come to its end, and can go on"
     assert_nothing_left_behind()
+
+
+def test_the_last_value_of_the_metric_counts_even_if_other_reports_follow():
+    def train_func(config):
+        session.report({"loss": config["x"]})
+        session.report({"epoch_time": 1.0})
+
+    results = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([3, 1, 2])},
+        tune_config=TuneConfig(metric="loss", mode="min"),
+        run_config=QUIET,
+    ).fit()
+    assert results.get_best_result().config == {"x": 1}
+    assert results.get_best_result(scope="all").config == {"x": 1}
 
 
 def test_a_lost_worker_is_a_retry_of_its_trial_from_its_checkpoint(tmp_path):

@@ -111,3 +111,14 @@ def test_a_time_that_nobody_reports():
     asha = ASHAScheduler(time_attr="epoch", metric="score", mode="max")
     with pytest.raises(ValueError, match="goes by time_attr='epoch', which is not reported"):
         asha.on_result(0, {"score": 1, "training_iteration": 1})
+
+
+def test_a_trial_that_reaches_the_end_was_not_stopped():
+    asha = ASHAScheduler(metric="score", mode="max", max_t=2, reduction_factor=2)
+    verdicts = [asha.on_result(0, {"score": 1, "training_iteration": iteration}) for iteration in (1, 2)]
+    assert verdicts == [Verdict.CONTINUE, Verdict.DONE]
+
+
+def test_the_median_rule_stops_a_trial_that_has_no_number():
+    rule = MedianStoppingRule("training_iteration", "score", "max", grace_period=1, min_samples_required=2)
+    assert run(rule, [flat(1, 3), flat(2, 3), flat(float("nan"), 3), flat(1.6, 3)]) == [3, 3, 1, 3]

@@ -200,3 +200,25 @@ def test_a_sweep_that_goes_on_does_not_choose_the_same_again():
     second = Search(space, "random", mode="min", seed=4)
     second.go_on_after(3)
     assert second.ask(3)[1]["x"] not in before
+
+
+def test_cma_es_starts_again_from_where_trials_were_good():
+    space = Space({"x": tune.uniform(-10, 10), "y": tune.uniform(-10, 10)})
+
+    def tried(search, numbers):
+        losses = []
+        for number in numbers:
+            point, config = search.ask(number)
+            losses.append((config["x"] - 3) ** 2 + (config["y"] + 2) ** 2)
+            search.tell(point, losses[-1])
+            points.append((point, losses[-1]))
+        return losses
+
+    points = []
+    tried(Search(space, "cmaes", mode="min", seed=0), range(60))
+    again = Search(space, "cmaes", mode="min", seed=0)
+    for point, loss in list(points):
+        again.tell(point, loss)
+    again.go_on_after(60)
+    losses = tried(again, range(60, 72))
+    assert sum(losses) / len(losses) < 10, "not anywhere in the space, where a loss is 67 on average"

@@ -99,6 +99,9 @@ def _hand_on(group: WorkerGroup, backend: Backend, plan: AttemptPlan, *, reusabl
             backend.on_shutdown(group, plan.backend)
         except (ray.exceptions.RayError, TimeoutError):
             reusable = False
+        except BaseException:
+            group.kill()
+            raise
     if reusable:
         group.release()
     else:

@@ -85,6 +85,9 @@ class WorkerPool:
                 clean = [actor for actor, problem in zip(actors, problems, strict=True) if problem is None]
         except (ray.exceptions.RayError, TimeoutError):
             pass  # then none of them is known to be clean
+        except BaseException:
+            self.end(kind, actors)
+            raise
         self.end(kind, [actor for actor in actors if actor not in clean])
         with self._lock:
             self._busy[kind] -= len(clean)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 # stopped reporting while the others go on.
 MAX_LEAD = 1000
 SILENCE_S = 60.0
-# One report is no lead yet: a rank that waits for each report of the others gives them more time.
-SILENCE_IN_STEP_S = 600.0
 
 
 class StopTraining(BaseException):
@@ -201,11 +199,11 @@ class WorkerSession:
         with self._moved:
             while self.reports - self._slowest > self._max_lead and not self._stopping:
                 before = self._slowest
-                silence = SILENCE_IN_STEP_S if self.in_step else SILENCE_S
-                if not self._moved.wait(silence) and self._slowest == before:
+                # In step, the others may take their time: one that has returned or is lost ends the attempt anyway.
+                if not self._moved.wait(None if self.in_step else SILENCE_S) and self._slowest == before:
                     raise OutOfStepError(
                         f"rank {self.context.world_rank} has called report() {self.reports} times, another rank "
-                        f"only {before} times and not once in the last {silence:g} s. Every rank must call "
+                        f"only {before} times and not once in the last {SILENCE_S:g} s. Every rank must call "
                         "report() equally often."
                     )
 

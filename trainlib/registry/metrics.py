@@ -33,6 +33,16 @@ _NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
 ABOUT_DATA = "data/"
 
 
+def stored_name(name: str) -> str:
+    """How MLflow has a metric or a param: it takes few characters.
+
+    Example:
+        >>> stored_name("recall@10")
+        'recall_10'
+    """
+    return _NOT_IN_A_NAME.sub("_", name)
+
+
 # So many workers have a chart each; of more, the least and the most are told.
 _RANKS_SHOWN = 8
 
@@ -95,7 +105,7 @@ class MetricWriter:
 
         points = []
         for name, value in metrics.items():
-            key = _NOT_IN_A_NAME.sub("_", name)
+            key = stored_name(name)
             if self._last_steps.get(key, -1) >= iteration:
                 continue
             self._last_steps[key] = iteration
@@ -117,7 +127,7 @@ class MetricWriter:
 
         with self._changed:
             self._params += [
-                Param(_NOT_IN_A_NAME.sub("_", key), str(value)[:LONGEST_PARAM]) for key, value in (params or {}).items()
+                Param(stored_name(key), str(value)[:LONGEST_PARAM]) for key, value in (params or {}).items()
             ]
             self._tags += [RunTag(key, value) for key, value in (tags or {}).items()]
             self._queued += len(params or ()) + len(tags or ())

@@ -6,7 +6,7 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,10 +164,16 @@ class RegisteredRun:
 
 
 def open_run(
-    config: RunConfig, *, default_name: str, run: str | None, flow_run_id: str | None, tags: Mapping[str, str]
+    config: RunConfig,
+    *,
+    default_name: str,
+    run: str | None,
+    flow_run_id: str | None,
+    tags: Mapping[str, str],
+    require: Callable[[Any], None] = lambda run: None,
 ) -> RegisteredRun:
     """The run of a training: the one asked for, the one that this flow run began, the one of that name whose
-    process died, or a new one.
+    process died, or a new one. One that ``require`` raises for is not touched.
 
     Raises:
         RunNotFoundError: ``run`` names none.
@@ -184,6 +190,7 @@ def open_run(
             found = _of_flow_run(client, experiment_id, flow_run_id) or _interrupted(client, experiment_id, config.name)
         driver = {"trainlib.driver": str(Driver.this())}
         if found is not None:
+            require(found)
             client.update_run(found.info.run_id, status="RUNNING")
             flow_run = {"trainlib.flow_run_id": flow_run_id} if flow_run_id else {}
             for key, value in {**driver, **flow_run, **tags}.items():

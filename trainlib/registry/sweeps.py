@@ -13,6 +13,7 @@ import cloudpickle
 
 from trainlib.config import RunConfig
 from trainlib.registry.checkpoints import as_checkpoint, as_saved, models_of_run
+from trainlib.registry.metrics import is_about_data, stored_name
 from trainlib.registry.provenance import Driver, source_tags
 from trainlib.registry.retention import best
 from trainlib.registry.run import AttemptRecord, RegisteredRun
@@ -116,12 +117,17 @@ class TrialRegistry:
             history=history,
         )
 
-    def history(self, recorded: RecordedTrial) -> list[dict[str, Any]]:
-        """A row for each iteration of a trial."""
+    def history(self, recorded: RecordedTrial, metric: str | None) -> list[dict[str, Any]]:
+        """A row for each iteration of a trial; with the sweep's metric under the name that it was reported with."""
         rows: dict[int, dict[str, Any]] = {}
+        started = recorded.run.info.start_time
         for key in recorded.run.data.metrics:
+            if is_about_data(key):
+                continue
+            name = metric if metric is not None and key == stored_name(metric) else key
             for point in self._parent.client.get_metric_history(recorded.run.info.run_id, key):
-                rows.setdefault(point.step, {"training_iteration": point.step})[key] = point.value
+                clock = {"training_iteration": point.step, "time_total_s": (point.timestamp - started) / 1000}
+                rows.setdefault(point.step, clock)[name] = point.value
         return [rows[step] for step in sorted(rows)]
 
 

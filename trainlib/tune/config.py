@@ -95,6 +95,8 @@ class TuneConfig(BaseModel):
     @classmethod
     def _there_is_time(cls, value: Any) -> Any:
         seconds = value.total_seconds() if isinstance(value, timedelta) else value
+        if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
+            raise ValueError(f"time_budget_s is {seconds!r}: give seconds, or a timedelta")
         if seconds is not None and not seconds > 0:
             raise ValueError(f"time_budget_s is {seconds:g}: nothing could run. Give it more, or leave it out")
         return seconds

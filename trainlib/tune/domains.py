@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ __all__ = ["Categorical", "Domain", "Float", "Function", "Grid", "Integer", "Nor
 
 Param = str | int | float | bool | None
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LONGEST_LABEL = 40
 
 
@@ -198,7 +200,7 @@ def label(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, (str, int, bool, type(None), list, tuple, dict)):
-        text = str(value)
+        text = _ADDRESS.sub("", str(value))
     else:
         own = getattr(value, "__name__", None)
         text = own if isinstance(own, str) else type(value).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +29,16 @@ def get_ready() -> None:
     threading.Thread(target=load, name="plots", daemon=True).start()
 
 
-def save_plots(sweep: Sweep) -> list[Path]:
+def save_plots(sweep: Sweep, say: Callable[[str], None]) -> list[Path]:
     """Draw what can be drawn, keep it with the sweep's run, and give the local files."""
     folder = sweep.run.log_dir / "plots"
-    drawn = draw(sweep.search.study, folder, sweep.metric or "") if sweep.metric else []
-    for path in drawn:
-        sweep.run.client.log_artifact(sweep.run.run_id, str(path), "plots")
+    try:
+        drawn = draw(sweep.search.study, folder, sweep.metric or "") if sweep.metric else []
+        for path in drawn:
+            sweep.run.client.log_artifact(sweep.run.run_id, str(path), "plots")
+    except Exception as error:  # a picture is no reason to lose a sweep, whatever its labels and values do to it
+        say(f"the sweep could not be drawn: {error}")
+        return []
     return drawn
 
 

@@ -45,7 +45,7 @@ def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
 
 def _so_far(sweep: Sweep, trial: SweepTrial) -> Result:
     assert trial.recorded is not None
-    history = sweep.registry.history(trial.recorded)
+    history = sweep.registry.history(trial.recorded, sweep.metric)
     return sweep.registry.result_of(trial.recorded, history, trial.trainer.run_config, trial.config)
 
 
@@ -53,9 +53,10 @@ def _recalled(sweep: Sweep, recorded: RecordedTrial) -> SweepTrial:
     trial = sweep.trial_of(recorded.point, sweep.plan.space.config_of(recorded.point))
     trial.name = recorded.run.info.run_name
     trial.recorded = recorded
-    history = sweep.registry.history(recorded)
+    history = sweep.registry.history(recorded, sweep.metric)
     if history:
         trial.latest, trial.iteration = history[-1], history[-1]["training_iteration"]
+        trial.score = next((row[sweep.metric] for row in reversed(history) if sweep.metric in row), None)
     _learn(sweep, trial.number, history)
     last = _last_attempt(recorded.run.data.tags)
     match recorded.run.info.status:
@@ -69,8 +70,12 @@ def _recalled(sweep: Sweep, recorded: RecordedTrial) -> SweepTrial:
             return trial
     trial.result = sweep.registry.result_of(recorded, history, trial.trainer.run_config, trial.config)
     trial.result.error = trial.error
-    value = trial.latest.get(sweep.metric) if sweep.metric and trial.error is None else None
-    sweep.search.tell(trial.point, value, iteration=trial.iteration, stopped=trial.state is TrialState.STOPPED)
+    sweep.search.tell(
+        trial.point,
+        trial.score if trial.error is None else None,
+        iteration=trial.iteration,
+        stopped=trial.state is TrialState.STOPPED,
+    )
     return trial
 
 

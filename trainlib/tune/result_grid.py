@@ -146,13 +146,13 @@ def score_of(result: Result, metric: str, mode: str, scope: str) -> float | None
         >>> [score_of(result, "loss", "min", scope) for scope in ("last", "avg", "all")]
         [3.0, 2.0, 1.0]
     """
-    if scope == "last":
-        found = (result.metrics or {}).get(metric)
-        return float(found) if found is not None else None
     values = [float(row[metric]) for row in result.history if metric in row]
     if not values:
-        return None
+        found = (result.metrics or {}).get(metric)
+        return float(found) if found is not None else None
     match scope:
+        case "last":
+            return values[-1]
         case "avg":
             return fmean(values)
         case "last-5-avg":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from trainlib.tune.domains import Domain, Param
@@ -13,6 +14,7 @@ from trainlib.tune.variants import Point, Space
 if TYPE_CHECKING:
     import optuna
     from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial
 
 __all__ = ["Search", "SearchName"]
 
@@ -56,7 +58,8 @@ class Search:
     def go_on_after(self, trials: int) -> None:
         """Choose something else than at the beginning, whatever the seed."""
         if trials and isinstance(self._given, str):
-            self.study.sampler = make_sampler(self._given, None if self._seed is None else self._seed + trials)
+            known = self.study.get_trials(deepcopy=False)
+            self.study.sampler = make_sampler(self._given, None if self._seed is None else self._seed + trials, known)
         elif trials:
             self.study.sampler.reseed_rng()
 
@@ -87,8 +90,8 @@ class Search:
             )
 
 
-def make_sampler(sampler: SearchName | BaseSampler, seed: int | None) -> BaseSampler:
-    """The sampler of that name, or the one that was handed in.
+def make_sampler(sampler: SearchName | BaseSampler, seed: int | None, known: Sequence[FrozenTrial] = ()) -> BaseSampler:
+    """The sampler of that name, or the one that was handed in; ``known`` are trials of an earlier process.
 
     Raises:
         ImportError: it needs a package that is not installed.
@@ -104,7 +107,10 @@ def make_sampler(sampler: SearchName | BaseSampler, seed: int | None) -> BaseSam
                 return samplers.TPESampler(seed=seed)
             case "cmaes":
                 _require("cmaes", "cmaes")
-                return samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
+                # What it has learned is in the state that it kept for each trial, and that is gone: it starts from
+                # where the trials were good.
+                ended = [trial for trial in known if trial.state.name == "COMPLETE"] or None
+                return samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False, source_trials=ended)
             case "gp":
                 _require("gp", "torch", "scipy")
                 return samplers.GPSampler(seed=seed, warn_independent_sampling=False)

@@ -54,7 +54,7 @@ class MaximumIterationStopper(Stopper):
         self._seen: dict[str, int] = defaultdict(int)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        self._seen[trial_id] += 1
+        self._seen[trial_id] = result.get("training_iteration", self._seen[trial_id] + 1)
         return self._seen[trial_id] >= self._max_iter
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from trainlib.config import RunConfig
 from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
+from trainlib.execution.causes import Cause
 from trainlib.execution.waiting import CancelledInThreadError
 from trainlib.registry.checkpoints import as_checkpoint
 from trainlib.registry.run import RegisteredRun, open_run
@@ -37,6 +38,7 @@ __all__ = ["Sweep", "SweepPlan"]
 
 _SPENT = "trainlib.sweep.spent_s"
 _SPACE = "trainlib.sweep.space"
+_NOTE_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,19 @@ class SweepPlan:
     """The parent run to continue."""
     resume_errored: bool = False
     """Whether trials that failed are tried again, from their newest checkpoints."""
+
+    def require_same_space(self, run: Any) -> None:
+        """Refuse to go on with a sweep that was begun with another space; it stays as it is.
+
+        Raises:
+            ValueError: it was.
+        """
+        before = run.data.tags.get(_SPACE)
+        if before is not None and before != self.space.fingerprint[:5000]:
+            raise ValueError(
+                f"the sweep {run.info.run_name!r} was begun with another param_space, and is not finished: give it the same "
+                "one to continue it, or this one another RunConfig.name"
+            )
 
     @property
     def reads_data(self) -> bool:
@@ -95,6 +110,7 @@ class Sweep:
         self._spent_before = 0.0
         self._started = time.monotonic()
         self._best_written: float | None = None
+        self._noted_s = 0.0
 
     @classmethod
     def open(cls, plan: SweepPlan, *, flow_run_id: str | None, tags: Mapping[str, str]) -> Sweep:
@@ -110,6 +126,7 @@ class Sweep:
             run=plan.restored_run,
             flow_run_id=flow_run_id,
             tags={**extra, **tags},
+            require=plan.require_same_space,
         )
         try:
             sweep = cls(plan, run, {key: value for key, value in tags.items() if key.startswith("prefect.")} | extra)
@@ -136,15 +153,13 @@ class Sweep:
 
     def _take_over(self) -> None:
         before = self.run.client.get_run(self.run.run_id).data.tags
-        if before.get(_SPACE, "") != self.plan.space.fingerprint[:5000]:
-            raise ValueError(
-                f"the sweep {self.run.name!r} was begun with another param_space, and is not finished: give it the same "
-                "one to continue it, or this one another RunConfig.name"
-            )
+        if _SPACE not in before:  # its process was killed before it could say what it was about to do
+            self.run.continued = False
+            self._describe()
         self._spent_before = float(before.get(_SPENT, "0"))
         self.trials = recall(self)
         self._numbers = {trial.number for trial in self.trials}
-        self._metric_was_seen = any(self.metric in trial.latest for trial in self.trials)
+        self._metric_was_seen = any(trial.score is not None for trial in self.trials)
         self.search.go_on_after(len(self.trials))
 
     # -- which trial runs next ----------------------------------------------------------------------------
@@ -161,7 +176,7 @@ class Sweep:
             if following is None and not waiting:
                 return None
             chosen = self.scheduler.first_of([*waiting, *([following] if following is not None else [])])
-            gang = waiting[chosen].trainer.scaling_config if chosen in waiting else self._likely_gang
+            gang = waiting[chosen].trainer.scaling_config if chosen in waiting else self.likely_gang
             if gang is not None and not has_room(total, spare_cpus, running, gang):
                 return None
             trial = waiting.get(chosen) or self._make(chosen)
@@ -185,7 +200,7 @@ class Sweep:
         return self._next if self.plan.total is None or self._next < self.plan.total else None
 
     @property
-    def _likely_gang(self) -> Any:
+    def likely_gang(self) -> Any:
         """What a new trial will ask for, as far as that is known before it is chosen."""
         varies = any(name.startswith("scaling_config") for name in self.plan.space.domains)
         return (
@@ -247,8 +262,11 @@ class Sweep:
             with self._lock:
                 trial.training = training
                 if self._ending:
+                    trial.was_cut = True
                     training.end()
-        elif trial.explores and isinstance(self.scheduler, PopulationBasedTraining):
+        elif not trial.explores:
+            trial.verdict = TrialState.TERMINATED  # a retry is judged anew
+        elif isinstance(self.scheduler, PopulationBasedTraining):
             trial.explores = False  # a retry goes on with what it was given
             with self._lock:
                 taken = exploit(self.scheduler, trial, self.trials, self.plan)
@@ -274,7 +292,9 @@ class Sweep:
             self.changes.put(None)
             if self._ending:
                 return True
-            if self.metric is not None and self.metric not in result:
+            if self.metric is not None and self.metric in result:
+                trial.score = float(result[self.metric])
+            elif self.metric is not None:
                 if not self._metric_was_seen:
                     self._end(self._not_reported(result))
                     return True
@@ -289,8 +309,8 @@ class Sweep:
                 return True
             others_wait = self._following is not None or any(other.state.waits for other in self.trials)
             verdict = self.scheduler.on_result(trial.number, result, others_wait=others_wait)
-            if verdict is Verdict.CONTINUE:
-                return False
+            if verdict in (Verdict.CONTINUE, Verdict.DONE):
+                return verdict is Verdict.DONE
             trial.verdict = TrialState.PAUSED if verdict is Verdict.PAUSE else TrialState.STOPPED
             assert trial.training is not None
             trial.training.ends_as = trial.verdict.value
@@ -306,8 +326,11 @@ class Sweep:
     def ended(self, trial: SweepTrial, result: Result | None, error: BaseException | None) -> None:
         """A trial's attempts are over, and its workers are free."""
         with self._lock:
-            if isinstance(error, CancelledInThreadError):
+            cut_off = error is None and trial.was_cut and self.fatal is not None
+            if isinstance(error, CancelledInThreadError) or cut_off:
                 trial.state = TrialState.CANCELLED
+            elif getattr(error, "cause", None) is Cause.CAPACITY and len(self.running) > 1:
+                trial.state = TrialState.PENDING  # somebody else was quicker: there will be room when another one ends
             elif error is not None:
                 trial.state, trial.error = TrialState.ERROR, error
                 if trial.trainer.run_config.failure_config.fail_fast and self.fatal is None:
@@ -317,10 +340,12 @@ class Sweep:
                 self._require_checkpoint(trial)
             else:
                 trial.state = TrialState.STOPPED if trial.verdict is TrialState.STOPPED else TrialState.TERMINATED
-            if trial.state is not TrialState.PAUSED:
+                if self.metric is not None and not self._metric_was_seen and not self._ending:
+                    self._end(self._not_reported(trial.latest))
+            if trial.state.is_final:
                 self._note_end(trial, result)
             self.changes.put(None)
-        if trial.state is not TrialState.PAUSED:
+        if trial.state.is_final:
             self._close(trial)
 
     def _require_checkpoint(self, trial: SweepTrial) -> None:
@@ -341,17 +366,14 @@ class Sweep:
         self.scheduler.on_end(trial.number)
         if trial.state is TrialState.CANCELLED:
             return
-        value = trial.latest.get(self.metric) if self.metric and trial.error is None else None
+        value = trial.score if trial.error is None else None
         stopped = trial.state is TrialState.STOPPED
         self.search.tell(trial.point, value, iteration=trial.iteration, stopped=stopped)
         best = self.best()
-        if best is not None and self.metric is not None:
-            score = float(best.latest[self.metric])
-            if score != self._best_written:
-                self._best_written = score
-                ended = sum(other.state.is_final for other in self.trials)
-                self.run.metrics.write(ended, {f"best_{self.metric}": score}, time.time(), warn=lambda text: None)
-        self.run.metrics.note(tags={_SPENT: f"{self.spent_s:.1f}"})
+        if best is not None and best.score is not None and best.score != self._best_written:
+            self._best_written = best.score
+            ended = sum(other.state.is_final for other in self.trials)
+            self.run.metrics.write(ended, {f"best_{self.metric}": best.score}, time.time(), warn=lambda text: None)
 
     def _unfinished(self, trial: SweepTrial) -> Result:
         run = trial.training.run if trial.training is not None else None
@@ -382,8 +404,11 @@ class Sweep:
         return self._spent_before + time.monotonic() - self._started
 
     def end_if_time_is_over(self) -> None:
-        """End the sweep once its time budget is spent."""
+        """End the sweep once its time budget is spent. What is spent is noted, for a process that goes on with it."""
         budget = self.plan.config.time_budget_s
+        if budget is not None and self.spent_s - self._noted_s >= _NOTE_S:
+            self._noted_s = self.spent_s
+            self.run.client.set_tag(self.run.run_id, _SPENT, f"{self._noted_s:.1f}")
         if budget is not None and self.spent_s >= budget and not self._ending:
             with self._lock:
                 self._end(None)
@@ -398,6 +423,7 @@ class Sweep:
         self.fatal = self.fatal or fatal
         self._ending = True
         for trial in self.running:
+            trial.was_cut = True
             if trial.training is not None:
                 trial.training.end()
         self.changes.put(None)
@@ -429,9 +455,9 @@ class Sweep:
     def best(self) -> SweepTrial | None:
         """The trial that is best by now; None as long as none is."""
         scored = [
-            (float(trial.latest[self.metric]), trial)
-            for trial in self.trials
-            if self.metric in trial.latest and trial.error is None and math.isfinite(float(trial.latest[self.metric]))
+            (trial.score, trial)
+            for trial in list(self.trials)
+            if trial.score is not None and trial.error is None and math.isfinite(trial.score)
         ]
         if not scored:
             return None

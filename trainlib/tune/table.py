@@ -84,9 +84,7 @@ class SweepTerminal:
         for trial in sweep.trials:
             if trial.number not in self._told and trial.state.is_final:
                 self._told.add(trial.number)
-                score = (
-                    f"{sweep.metric}={label(trial.latest.get(sweep.metric))}" if sweep.metric else compact(own(trial))
-                )
+                score = f"{sweep.metric}={label(trial.score)}" if sweep.metric else compact(own(trial))
                 line = f"{trial.state.value} after {trial.iteration}  {score}"
                 if trial.error is not None:
                     line += f"  {_first_line(trial.error)}"
@@ -121,7 +119,7 @@ def rows_of(sweep: Sweep, most: int) -> list[dict[str, str]]:
         row["iteration"] = str(trial.iteration)
         row.update({name: label(value) for name, value in trial.shown.items()})
         if sweep.metric:
-            row[sweep.metric] = label(trial.latest[sweep.metric]) if sweep.metric in trial.latest else ""
+            row[sweep.metric] = label(trial.score) if trial.score is not None else ""
         else:
             row.update({name: label(value) for name, value in own(trial).items()})
         rows.append(row)
@@ -136,7 +134,7 @@ def summary_of(sweep: Sweep) -> list[str]:
     lines += [f"failed {count}x: {error}" for error, count in errors.most_common()]
     best = sweep.best()
     if best is not None and best.result is not None and sweep.metric is not None:
-        score = f"{sweep.metric} {label(best.latest[sweep.metric])}"
+        score = f"{sweep.metric} {label(best.score)}"
         lines.append(f"best: trial {best.number} · {described(best.shown)} · {score} · {best.result.run_url}")
     lines.append(f"sweep: {sweep.run.url}")
     return lines
@@ -163,7 +161,7 @@ def _table(name: str, sweep: Sweep) -> Group:
     best = sweep.best()
     head = f"  {ended}/{sweep.plan.total or '∞'} trials, {len(sweep.running)} running, {sweep.spent_s:.0f} s"
     if best is not None and sweep.metric is not None:
-        head += f", best {sweep.metric} {label(best.latest[sweep.metric])} (trial {best.number})"
+        head += f", best {sweep.metric} {label(best.score)} (trial {best.number})"
     more = len(sweep.trials) - len(rows)
     parts: list[Any] = [Text.assemble((name, "bold"), head), table]
     if more > 0:

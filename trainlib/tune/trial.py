@@ -77,6 +77,10 @@ class SweepTrial:
         """Ends it at once, whatever it does."""
         self.iteration = 0
         self.latest: dict[str, Any] = {}
+        self.score: float | None = None
+        """What it reported last of the sweep's metric."""
+        self.was_cut = False
+        """Whether the sweep ended while it ran."""
         self.result: Result | None = None
         self.error: BaseException | None = None
         self.ends_by_itself = True

@@ -58,8 +58,8 @@ class AsyncHyperBandScheduler(TrialScheduler):
                 scores[trial] = self.score(result)
                 if not survives(trial, scores, self.reduction_factor):
                     verdict = Verdict.STOP
-        if time >= self.max_t and self.stop_last_trials:
-            verdict = Verdict.STOP
+        if time >= self.max_t and self.stop_last_trials and verdict is Verdict.CONTINUE:
+            verdict = Verdict.DONE
         return verdict
 
 

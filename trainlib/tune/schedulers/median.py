@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import fmean, median
 from typing import Any
 
@@ -54,7 +55,7 @@ class MedianStoppingRule(TrialScheduler):
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
         time = self.time(result)
         own = self._results.setdefault(trial, [])
-        own.append((time, self.score(result)))
+        own.append((time, _worst_if_none(self.score(result))))
         if time < self._grace_period or time - self._compared_at.get(trial, 0.0) < self._min_time_slice:
             return Verdict.CONTINUE
         self._compared_at[trial] = time
@@ -64,6 +65,11 @@ class MedianStoppingRule(TrialScheduler):
         return Verdict.STOP if max(score for _, score in own) < median(averages) else Verdict.CONTINUE
 
 
+def _worst_if_none(score: float) -> float:
+    """What is no number is worse than any."""
+    return -math.inf if math.isnan(score) else score
+
+
 def averages_until(time: float, results: dict[int, list[tuple[float, float]]]) -> list[float]:
     """The average score of each trial up to a time, of those that had one.
 
@@ -71,5 +77,5 @@ def averages_until(time: float, results: dict[int, list[tuple[float, float]]]) -
         >>> averages_until(2, {0: [(1, 0.5), (2, 1.5), (3, 9.0)], 1: [(5, 1.0)]})
         [1.0]
     """
-    upto = ([score for at, score in seen if at <= time] for seen in results.values())
+    upto = ([score for at, score in seen if at <= time and math.isfinite(score)] for seen in results.values())
     return [fmean(scores) for scores in upto if scores]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -104,8 +105,14 @@ def quantiles(scores: Mapping[int, float], fraction: float) -> tuple[set[int], s
     Example:
         >>> quantiles({0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}, 0.25)
         ({0}, {3})
+        >>> quantiles({0: 0.1, 1: 0.2, 2: 0.3, 3: float("nan")}, 0.25)
+        ({3}, {2})
     """
-    ranked = sorted(scores, key=lambda trial: scores[trial])
+
+    def rank(trial: int) -> float:
+        return -math.inf if math.isnan(scores[trial]) else scores[trial]
+
+    ranked = sorted(scores, key=rank)
     if len(ranked) < 2:
         return set(), set()
     count = min(len(ranked) // 2, max(1, int(len(ranked) * fraction))) if fraction else 0

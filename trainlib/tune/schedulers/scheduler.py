@@ -18,6 +18,8 @@ class Verdict(Enum):
     """It goes on."""
     STOP = "stop"
     """It has seen enough. Its workers are free, and it counts as ended, not as failed."""
+    DONE = "done"
+    """It has come as far as any trial may. Its workers are free, and it counts as one that ran to its end."""
     PAUSE = "pause"
     """Its workers are free for another one. It goes on later, from its newest checkpoint."""
 
