@@ -18,7 +18,7 @@ from flows.tune_spec import TuneSpec
 from tasks.sweep_artifacts import SweepArtifacts
 from tasks.trial import trial as trial_task
 from trainlib.errors import SweepFailedError
-from trainlib.execution import cluster, prepare
+from trainlib.execution import cluster, prepare, signals
 from trainlib.execution.causes import retry_limit
 from trainlib.execution.waiting import CancelledInThreadError, cancelled_by
 from trainlib.tune.capacity import require_room
@@ -57,7 +57,8 @@ def tune_here(tuner: Tuner) -> ResultGrid:
         artifacts = SweepArtifacts(sweep)
         if sweep.metric is not None:
             get_ready()
-        FanOut(sweep, terminal, artifacts).run()
+        with signals.remembered():
+            FanOut(sweep, terminal, artifacts).run()
         if sweep.fatal is not None:
             raise sweep.fatal
         plots = save_plots(sweep, terminal.say)
@@ -111,6 +112,7 @@ class FanOut:
         spare = cluster.SPARE_CPUS if plan.reads_data or (cluster.is_local() and limit is None) else 0
         try:
             while not self._sweep.is_over:
+                signals.raise_lost()
                 if time.monotonic() - looked > _CLUSTER_S:  # nodes may have come or gone
                     total, looked = ray.cluster_resources(), time.monotonic()
                 self._sweep.end_if_time_is_over()

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import ray
+from leftovers import assert_nothing_left_behind
 
 from trainlib import Checkpoint, CheckpointConfig, DataParallelTrainer, RunConfig, ScalingConfig, session
 from trainlib.callbacks import JsonLoggerCallback
@@ -337,5 +338,4 @@ def test_a_worker_that_died_while_it_was_idle_is_no_failure():
 def test_idle_workers_reserve_nothing_and_are_let_go(monkeypatch):
     TorchTrainer(counts, scaling_config=TWO).fit()
     assert ray.available_resources()["CPU"] == ray.cluster_resources()["CPU"]
-    pool.clear()
-    assert [a for a in ray._private.state.actors().values() if a["State"] == "ALIVE"] == []
+    assert_nothing_left_behind()

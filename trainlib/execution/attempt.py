@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 
 from trainlib.errors import TrainingFailedError
-from trainlib.execution import cluster, gang, prepare
+from trainlib.execution import cluster, gang, prepare, signals
 from trainlib.execution.backend import Backend
 from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.conversation import Conversation, why
@@ -30,6 +30,11 @@ def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
         TrainingFailedError: it failed; says why, and which rank on which node.
         CapacityError: there is no room for the gang.
     """
+    with signals.remembered():
+        return _run(plan, observer)
+
+
+def _run(plan: AttemptPlan, observer: Observer) -> list[Any]:
     prepare.wait()
     cluster.connect()
     cluster.wait_for_lost_nodes(observer.say)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 
 from trainlib.errors import OutOfStepError, TrainingFailedError
-from trainlib.execution import cluster
+from trainlib.execution import cluster, signals
 from trainlib.execution.backend import Backend
 from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.events import EpochRead, Event, Failed, Finished, Output, Report
@@ -87,6 +87,7 @@ class Conversation:
         while len(self._finished) < len(self._members):
             self._receive(timeout=POLL_S)
             raise_if_cancelled()
+            signals.raise_lost()
             if self._stopped_at is None and self._observer.ends_now():
                 self._stop()
             self._lost.update(self._silence.lost(WAITS_IN_VAIN_S if self._left else IDLE_S))

@@ -7,6 +7,7 @@ READY. Only READY ones count. What a killed process left behind is cleared away 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import json
 import shutil
 import tempfile
@@ -90,8 +91,12 @@ class CheckpointStore:
 
     def prepare_staging(self) -> str:
         """The folder that workers snapshot into, made where this process can see it."""
-        Path(self.staging).mkdir(parents=True, exist_ok=True)
-        return self.staging
+        while True:
+            try:
+                Path(self.staging).mkdir(parents=True, exist_ok=True)
+                return self.staging
+            except FileNotFoundError:  # another trial has just removed the folder that all of them have in common
+                continue
 
     def create(self, staged: StagedCheckpoint, iteration: int, metrics: dict[str, Any]) -> SavedCheckpoint:
         """What a staged checkpoint will be once it is committed; its logged model is still PENDING.
@@ -193,8 +198,9 @@ class CheckpointStore:
         """Remove snapshots that were never committed."""
         shutil.rmtree(self.staging, ignore_errors=True)
         parent = Path(self.staging).parent
-        if parent.name == ".staging" and parent.is_dir() and not any(parent.iterdir()):
-            parent.rmdir()
+        if parent.name == ".staging":
+            with contextlib.suppress(OSError):  # others still use it, or have removed it
+                parent.rmdir()
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)

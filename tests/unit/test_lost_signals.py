@@ -1,0 +1,36 @@
+"""A signal is not lost, even if Python swallows what its handler raises."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from trainlib.execution.signals import raise_lost, remembered
+
+
+class Swallows:
+    """Has a destructor in which a signal arrives."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_a_destructor_swallows_is_raised_again(monkeypatch):
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: None)
+    with remembered():
+        Swallows()
+        with pytest.raises(KeyboardInterrupt):
+            raise_lost()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_without_a_signal_nothing_is_raised():
+    with remembered():
+        raise_lost()
+    raise_lost()
