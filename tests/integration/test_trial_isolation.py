@@ -8,6 +8,7 @@ import random
 import pytest
 
 from trainlib import RunConfig, ScalingConfig, session, tune
+from trainlib.execution.pool import pool
 from trainlib.torch import TorchTrainer
 from trainlib.tune import TuneConfig, Tuner
 
@@ -80,6 +81,7 @@ def test_nothing_of_a_function_that_is_sent_by_value_either():
 
     import cloudpickle
 
+    pool.clear()  # of several idle workers, trials would take turns
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     try:
         results = Tuner(
