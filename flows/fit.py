@@ -19,9 +19,8 @@ from trainlib.tune.tuner import Tuner
 
 def fit(trainer: DataParallelTrainer) -> Result:
     """Train, and wait for it."""
-    # What cannot be read, or sent to workers, is told before anything starts. Files may be others than last time.
-    trainer.__dict__.pop("sources", None)
-    trainer.sources  # noqa: B018
+    # What cannot be read, or sent to workers, is told before anything starts.
+    trainer.look_at_data()
     trainer.dumps()
     if trainer.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)

@@ -96,5 +96,8 @@ def parsed(node: Any) -> Any:
     name = next(iter(node), None)
     if len(node) == 1 and name in _IN_A_FORM and isinstance(node[name], list):
         arguments = parsed(node[name])
-        return _IN_A_FORM[name](arguments) if name in _OF_A_LIST else _IN_A_FORM[name](*arguments)
+        try:
+            return _IN_A_FORM[name](arguments) if name in _OF_A_LIST else _IN_A_FORM[name](*arguments)
+        except TypeError as error:
+            raise ValueError(f"{{{name!r}: {node[name]}}} is no space: {error}") from error
     return {key: parsed(item) for key, item in node.items()}

@@ -10,6 +10,15 @@ from typing import Any
 from trainlib.execution.events import Report
 from trainlib.execution.worker import WorkerFacts
 
+# What each result has besides what the training function reported.
+FILLED_IN = frozenset(
+    {
+        *("_timestamp", "_time_this_iter_s", "_training_iteration", "time_this_iter_s", "done", "timesteps_total"),
+        *("episodes_total", "training_iteration", "date", "timestamp", "time_total_s", "time_since_restore"),
+        *("timesteps_since_restore", "iterations_since_restore", "warmup_time", "experiment_tag", "trial_id"),
+        *("experiment_id", "config", "pid", "hostname", "node_ip"),
+    }
+)
 _CLOCK = ("training_iteration", "timestamp", "time_this_iter_s", "time_total_s")
 
 

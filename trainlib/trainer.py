@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from trainlib.checkpoint import Checkpoint
@@ -51,10 +50,10 @@ class BaseTrainer:
         self.resume_from_checkpoint = resume_from_checkpoint
         self.restored_run: str | None = None
         """The MLflow run to continue, set by :meth:`restore`."""
+        self._sources: dict[str, Source] | None = None
 
-    @cached_property
-    def sources(self) -> dict[str, Source]:
-        """The datasets that are files, looked at: that they are there, can be read, and belong together.
+    def look_at_data(self) -> dict[str, Source]:
+        """The datasets that are files, looked at anew: that they are there, can be read, and belong together.
 
         Raises:
             DataError: what is wrong, and with which file.
@@ -66,10 +65,15 @@ class BaseTrainer:
         for name, source in sources.items():
             if source.rows is not None and self.dataset_config.splits(name):
                 require_rows(name, source.uri, source.rows, self.scaling_config.num_workers)
-        if self.preprocessor is not None:
-            for name, source in sources.items():
+            if self.preprocessor is not None:
                 require_columns(self.preprocessor, source.columns, f"the dataset {name!r} ({source.uri})")
+        self._sources = sources
         return sources
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The datasets that are files, as they were when they were looked at last."""
+        return self.look_at_data() if self._sources is None else self._sources
 
     def fit(self) -> Result:
         """Train, and wait for it."""

@@ -403,6 +403,7 @@ def read_zips(config: dict) -> tuple[int, list[str]]:
 
 CONTINUED = """
 import os, time
+from pathlib import Path
 import pandas as pd
 from ray.data.preprocessors import StandardScaler
 from trainlib import Checkpoint, DataParallelTrainer, RunConfig, ScalingConfig, session
@@ -412,7 +413,8 @@ def train_func(config):
     rows = [row["x"] for row in session.get_dataset_shard("train").iter_rows()]
     session.report({"n": 1}, checkpoint=Checkpoint.from_dict({"rows": rows}))
     if checkpoint is None:
-        time.sleep(3)  # by then the checkpoint is stored
+        while not (Path(session.get_trial_dir()) / "checkpoint_000000").exists():  # until it is kept
+            time.sleep(0.05)
         os.kill(config["driver"], 9)
     return checkpoint.to_dict()["rows"] == rows
 

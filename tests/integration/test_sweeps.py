@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 import time
+from pathlib import Path
 from uuid import UUID
 
 import pandas as pd
@@ -247,7 +248,8 @@ def test_a_lost_worker_is_a_retry_of_its_trial_from_its_checkpoint(tmp_path):
             session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
             mark = config["marks"] / f"killed-{config['x']}"
             if epoch == 2 and config["x"] == 1 and not mark.exists():
-                time.sleep(1)  # until the checkpoint is kept
+                while not (Path(session.get_trial_dir()) / "checkpoint_000002").exists():  # until it is kept
+                    time.sleep(0.05)
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 

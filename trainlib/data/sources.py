@@ -13,29 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from trainlib import storage
-from trainlib.errors import DataError, DataNotFoundError
+from trainlib.data.files import COMPRESSIONS, Format, filesystem_of, find, format_of, name_in
+from trainlib.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import ray.data
 
 __all__ = ["Source", "look_at"]
-
-Format = Literal["csv", "parquet", "json"]
-
-_FORMATS: dict[str, Format] = {
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-}
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
-_KINDS = "CSV (.csv), Parquet (.parquet) or JSON Lines (.jsonl) files, compressed or not (.gz, .bz2, .zst, .lz4)"
 
 # Text files up to this size in all are read from end to end when they are looked at, which takes a second or two.
 READ_WHOLE = 256 * 1024**2
@@ -91,7 +79,7 @@ class Source:
 
     def digest(self) -> str:
         """Changes when the bytes of any file may have changed."""
-        filesystem, _ = _filesystem(self.uri)
+        filesystem, _ = filesystem_of(self.uri)
         mark = _hash if self.is_local and self.size <= HASH_WHOLE else _version
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             marks = list(threads.map(lambda path: mark(filesystem, path), self.paths))
@@ -102,7 +90,7 @@ class Source:
         """As a Ray Dataset, which reads nothing yet."""
         import ray.data
 
-        where: dict[str, Any] = {} if self.is_local else {"filesystem": _filesystem(self.uri)[0]}
+        where: dict[str, Any] = {} if self.is_local else {"filesystem": filesystem_of(self.uri)[0]}
         # Folders named like `year=2024` stay names: columns are what is in the files, as they were looked at.
         common: dict[str, Any] = {**where, "file_extensions": None, "partitioning": None}
         paths = list(self.paths)
@@ -127,7 +115,7 @@ def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
         DataError: a file is empty, broken, or has other columns than the first.
     """
     uri = storage.absolute(os.fspath(uri))
-    filesystem, paths = _find(uri)
+    filesystem, paths = find(uri)
     formats = {path: format_of(path) for path in paths}
     if len(set(formats.values())) > 1:
         one, other = (
@@ -143,8 +131,8 @@ def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
     for path, each in zip(paths, sizes, strict=True):
         if each == 0:
             raise DataError(f"{path} is empty, with not even a header: remove it, or write it again")
-    look = _look_at_parquet if format == "parquet" else _look_at_text
     whole = whole or size <= READ_WHOLE
+    look = _look_once if storage.local_path(uri) is not None else _look
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         looks = list(threads.map(lambda path: look(filesystem, path, format, whole), paths))
     schema = looks[0].schema
@@ -157,91 +145,6 @@ def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
     return Source(uri, format, tuple(paths), size, schema, known)
 
 
-def format_of(path: str) -> Format:
-    """By its name.
-
-    Example:
-        >>> format_of("s3://bucket/a.csv.gz"), format_of("b.PARQUET")
-        ('csv', 'parquet')
-    """
-    stem, suffix = os.path.splitext(_name_in(path).lower())
-    if suffix in _COMPRESSIONS:
-        suffix = os.path.splitext(stem)[1]
-    if suffix not in _FORMATS:
-        raise DataError(f"cannot tell what {path} is by its name: data are {_KINDS}")
-    return _FORMATS[suffix]
-
-
-def _name_in(path: str) -> str:
-    """Without what follows the name in the address of a web page."""
-    return path.partition("?")[0] if path.startswith(("http://", "https://")) else path
-
-
-# -- finding --------------------------------------------------------------------------------------------
-
-
-def _filesystem(uri: str) -> tuple[Any, str]:
-    import fsspec
-
-    try:
-        filesystem, path = fsspec.core.url_to_fs(uri)
-    except ImportError as error:
-        raise DataError(f"cannot reach {uri}: {error}") from error
-    except ValueError as error:
-        raise DataError(
-            f"cannot reach {uri}: {error}. Known are the schemes of fsspec, e.g. s3://, gs://, https://"
-        ) from error
-    if "memory" in (filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,)):
-        raise DataError(
-            f"{uri} is in the memory of this process, where workers cannot see it: pass a DataFrame instead"
-        )
-    return filesystem, path
-
-
-def _find(uri: str) -> tuple[Any, list[str]]:
-    """The data files that a URI means, sorted."""
-    filesystem, path = _filesystem(uri)
-    filesystem.invalidate_cache()
-    try:
-        if filesystem.isfile(path):
-            return filesystem, [path]
-        if any(sign in path for sign in "*?["):
-            found = sorted(each for each in filesystem.glob(path) if not filesystem.isdir(each))
-            if not found:
-                raise DataNotFoundError(f"no file matches {uri}: correct the pattern, or see that the files are there")
-            return filesystem, found
-        if filesystem.isdir(path):
-            return filesystem, _in_folder(filesystem, path, uri)
-    except OSError as error:
-        raise DataNotFoundError(f"cannot look at {uri}: {error}") from error
-    raise DataNotFoundError(f"there is no data at {uri}: pass the path or URI of {_KINDS}, or of a folder of them")
-
-
-def _in_folder(filesystem: Any, folder: str, uri: str) -> list[str]:
-    every = sorted(filesystem.find(folder))
-    visible = [path for path in every if not _is_hidden(path[len(folder) :])]
-    data = [path for path in visible if _is_data(path)]
-    if not data:
-        names = ", ".join(path.rsplit("/", 1)[-1] for path in visible[:5])
-        raise DataNotFoundError(
-            f"the folder {uri} has no data in it ({f'it has {names}' if names else 'it is empty'}): data are {_KINDS}"
-        )
-    return data
-
-
-def _is_hidden(below: str) -> bool:
-    """Marks that other tools leave beside data, such as ``_SUCCESS`` and ``.crc``, are no data."""
-    return any(part.startswith(("_", ".")) for part in below.strip("/").split("/"))
-
-
-def _is_data(path: str) -> bool:
-    try:
-        format_of(path)
-    except DataError:
-        return False
-    return True
-
-
 # -- looking --------------------------------------------------------------------------------------------
 
 
@@ -249,6 +152,21 @@ def _is_data(path: str) -> bool:
 class _Look:
     schema: pa.Schema
     rows: int | None
+
+
+def _look(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+    return (_look_at_parquet if format == "parquet" else _look_at_text)(filesystem, path, format, whole)
+
+
+def _look_once(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+    """A file on this disk that has not changed is not read again, e.g. for each trial of a sweep."""
+    status = os.stat(path)
+    return _remembered_look(filesystem, path, format, whole, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=10_000)
+def _remembered_look(filesystem: Any, path: str, format: Format, whole: bool, size: int, changed: int) -> _Look:
+    return _look(filesystem, path, format, whole)
 
 
 def _look_at_parquet(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
@@ -305,7 +223,7 @@ def _look_at_json(stream: Any, whole: bool) -> _Look:
 def _opened(filesystem: Any, path: str) -> Iterator[Any]:
     import pyarrow as pa
 
-    compression = _COMPRESSIONS.get(os.path.splitext(_name_in(path).lower())[1])
+    compression = COMPRESSIONS.get(os.path.splitext(name_in(path).lower())[1])
     with filesystem.open(path, "rb") as file:
         if compression is None:
             yield file

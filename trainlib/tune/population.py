@@ -13,7 +13,7 @@ from trainlib.tune.trial import SweepTrial
 from trainlib.tune.variants import Point, get
 
 if TYPE_CHECKING:
-    from trainlib.tune.sweep import SweepPlan
+    from trainlib.tune.plan import SweepPlan
 
 __all__ = ["Exploit", "exploit", "require_mutations"]
 

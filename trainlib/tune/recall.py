@@ -14,7 +14,8 @@ from trainlib.tune.result_grid import ResultGrid
 from trainlib.tune.trial import SweepTrial, TrialState
 
 if TYPE_CHECKING:
-    from trainlib.tune.sweep import Sweep, SweepPlan
+    from trainlib.tune.plan import SweepPlan
+    from trainlib.tune.sweep import Sweep
 
 __all__ = ["recall", "results_of"]
 

@@ -7,7 +7,6 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from trainlib.config import RunConfig
 from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
 from trainlib.execution.causes import Cause
 from trainlib.execution.waiting import CancelledInThreadError
+from trainlib.history import FILLED_IN
 from trainlib.registry.checkpoints import as_checkpoint
 from trainlib.registry.run import RegisteredRun, open_run
 from trainlib.registry.sweeps import TrialRegistry, point_tags
@@ -23,63 +23,20 @@ from trainlib.stopping import should_stop
 from trainlib.terminal import Listener
 from trainlib.training import Training, with_mlflow_callback
 from trainlib.tune.capacity import has_room
-from trainlib.tune.config import TuneConfig
+from trainlib.tune.plan import SPACE, SweepPlan
 from trainlib.tune.population import Exploit, exploit
 from trainlib.tune.recall import recall
 from trainlib.tune.schedulers import Verdict
 from trainlib.tune.schedulers.pbt import PopulationBasedTraining
 from trainlib.tune.search import Search
 from trainlib.tune.shared_callbacks import SharedCallbacks
-from trainlib.tune.trainable import Trainable
 from trainlib.tune.trial import SweepTrial, TrialState
-from trainlib.tune.variants import Point, Space
+from trainlib.tune.variants import Point
 
-__all__ = ["Sweep", "SweepPlan"]
+__all__ = ["Sweep"]
 
 _SPENT = "trainlib.sweep.spent_s"
-_SPACE = "trainlib.sweep.space"
 _NOTE_S = 5.0
-
-
-@dataclass(frozen=True)
-class SweepPlan:
-    """What a sweep is to do."""
-
-    trainable: Trainable
-    space: Space
-    config: TuneConfig
-    run_config: RunConfig
-    settings: bytes
-    """What another process needs to go on with it."""
-    restored_run: str | None = None
-    """The parent run to continue."""
-    resume_errored: bool = False
-    """Whether trials that failed are tried again, from their newest checkpoints."""
-
-    def require_same_space(self, run: Any) -> None:
-        """Refuse to go on with a sweep that was begun with another space; it stays as it is.
-
-        Raises:
-            ValueError: it was.
-        """
-        before = run.data.tags.get(_SPACE)
-        if before is not None and before != self.space.fingerprint[:5000]:
-            raise ValueError(
-                f"the sweep {run.info.run_name!r} was begun with another param_space, and is not finished: give it the same "
-                "one to continue it, or this one another RunConfig.name"
-            )
-
-    @property
-    def reads_data(self) -> bool:
-        """Whether trials get datasets."""
-        tried = isinstance(self.space.tree, dict) and "datasets" in self.space.tree
-        return tried or any(trainer.datasets for trainer in self.trainable.trainers)
-
-    @property
-    def total(self) -> int | None:
-        """How many trials there will be; None if only time ends it."""
-        samples = self.config.num_samples
-        return None if samples == -1 else samples * self.space.grid_size
 
 
 class Sweep:
@@ -147,13 +104,13 @@ class Sweep:
         search = config.search_alg if isinstance(config.search_alg, str) else type(config.search_alg).__name__
         params = {"tuned": self.plan.trainable.name, "search_alg": search, "scheduler": scheduler}
         asked = {"metric": self.metric, "mode": self.mode, "num_samples": config.num_samples, "seed": config.seed}
-        tags = {_SPACE: self.plan.space.fingerprint[:5000], "trainlib.kind": "sweep"}
+        tags = {SPACE: self.plan.space_digest, "trainlib.kind": "sweep"}
         self.run.describe({**params, **asked, "trials": self.plan.total}, tags)
         self.run.save_trainer(self.plan.settings)
 
     def _take_over(self) -> None:
         before = self.run.client.get_run(self.run.run_id).data.tags
-        if _SPACE not in before:  # its process was killed before it could say what it was about to do
+        if SPACE not in before:  # its process was killed before it could say what it was about to do
             self.run.continued = False
             self._describe()
         self._spent_before = float(before.get(_SPENT, "0"))
@@ -468,11 +425,3 @@ class Sweep:
         """What the trials gave, by their number."""
         by_number = sorted(self.trials, key=lambda trial: trial.number)
         return [trial.result for trial in by_number if trial.result is not None]
-
-
-FILLED_IN = {
-    *("_timestamp", "_time_this_iter_s", "_training_iteration", "time_this_iter_s", "done", "timesteps_total"),
-    *("episodes_total", "training_iteration", "date", "timestamp", "time_total_s", "time_since_restore"),
-    *("timesteps_since_restore", "iterations_since_restore", "warmup_time", "experiment_tag", "trial_id"),
-    *("experiment_id", "config", "pid", "hostname", "node_ip"),
-}

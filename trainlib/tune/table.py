@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from trainlib.history import FILLED_IN
 from trainlib.terminal import compact
 from trainlib.tune.domains import label
 from trainlib.tune.sweep import Sweep
@@ -99,8 +100,6 @@ class SweepTerminal:
 
 def own(trial: SweepTrial) -> dict[str, Any]:
     """What a trial itself reported last."""
-    from trainlib.tune.sweep import FILLED_IN
-
     return {key: value for key, value in trial.latest.items() if key not in FILLED_IN}
 
 

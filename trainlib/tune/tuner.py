@@ -10,11 +10,11 @@ from trainlib.config import RunConfig
 from trainlib.errors import RunNotFoundError
 from trainlib.trainer import DataParallelTrainer
 from trainlib.tune.config import TuneConfig
+from trainlib.tune.plan import SweepPlan
 from trainlib.tune.population import require_mutations
 from trainlib.tune.portable import packed, unpacked
 from trainlib.tune.result_grid import ResultGrid
 from trainlib.tune.schedulers.pbt import PopulationBasedTraining
-from trainlib.tune.sweep import SweepPlan
 from trainlib.tune.trainable import Trainable, merged
 
 __all__ = ["Tuner"]
@@ -140,7 +140,7 @@ class Tuner:
         scheduler = self.tune_config.make_scheduler()
         space = self._trainable.space(self._param_space)
         for trainer in self._trainable.trainers:
-            trainer.sources  # noqa: B018  # data that cannot be read are told before anything starts
+            trainer.look_at_data()  # what cannot be read is told before anything starts
         if isinstance(scheduler, PopulationBasedTraining):
             require_mutations(scheduler, self._param_space)
         if scheduler.needs_checkpoints and self.run_config.checkpoint_config.num_to_keep == 0:

@@ -1,0 +1,16 @@
+"""What a result holds besides what was reported."""
+
+from __future__ import annotations
+
+from trainlib.execution.events import Report
+from trainlib.execution.worker import WorkerFacts
+from trainlib.history import FILLED_IN, History
+
+
+def test_what_is_filled_in_is_told_apart_from_what_was_reported():
+    history = History(trial_id="a", experiment_id="1", config={}, newest_iteration=0)
+    history.attempt_starts(0)
+    history.workers_started(WorkerFacts("n", "127.0.0.1", "h", 1))
+    result = history.add(Report(1, {"loss": 1.0}, None, 0.0, 0.1))
+    assert result.keys() - FILLED_IN == {"loss"}
+    assert result.keys() >= FILLED_IN

@@ -1,0 +1,62 @@
+"""What a sweep is to do."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from trainlib.config import RunConfig
+from trainlib.tune.config import TuneConfig
+from trainlib.tune.trainable import Trainable
+from trainlib.tune.variants import Space
+
+__all__ = ["SweepPlan"]
+
+SPACE = "trainlib.sweep.space"
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """What is tuned, in which space, and how."""
+
+    trainable: Trainable
+    space: Space
+    config: TuneConfig
+    run_config: RunConfig
+    settings: bytes
+    """What another process needs to go on with it."""
+    restored_run: str | None = None
+    """The parent run to continue."""
+    resume_errored: bool = False
+    """Whether trials that failed are tried again, from their newest checkpoints."""
+
+    def require_same_space(self, run: Any) -> None:
+        """Refuse to go on with a sweep that was begun with another space; it stays as it is.
+
+        Raises:
+            ValueError: it was.
+        """
+        before = run.data.tags.get(SPACE)
+        if before is not None and before != self.space_digest:
+            raise ValueError(
+                f"the sweep {run.info.run_name!r} was begun with another param_space, and is not finished: give it the same "
+                "one to continue it, or this one another RunConfig.name"
+            )
+
+    @property
+    def space_digest(self) -> str:
+        """The same for the same space, in any process."""
+        return hashlib.sha256(self.space.fingerprint.encode()).hexdigest()
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether trials get datasets."""
+        tried = isinstance(self.space.tree, dict) and "datasets" in self.space.tree
+        return tried or any(trainer.datasets for trainer in self.trainable.trainers)
+
+    @property
+    def total(self) -> int | None:
+        """How many trials there will be; None if only time ends it."""
+        samples = self.config.num_samples
+        return None if samples == -1 else samples * self.space.grid_size
