@@ -20,3 +20,8 @@ def should_stop(
     if callable(stop):
         return bool(stop(trial_id, result))
     return any(metric in result and result[metric] >= bound for metric, bound in stop.items())
+
+
+def stops_all(stop: Any) -> bool:
+    """Whether a stopper ends the sweep of which it is part. Other ways to end a training never do."""
+    return hasattr(stop, "stop_all") and bool(stop.stop_all())

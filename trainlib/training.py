@@ -128,17 +128,16 @@ class Training:
     def take_over(
         self,
         store: CheckpointStore,
-        checkpoint: SavedCheckpoint,
         trainer: DataParallelTrainer,
         numbers: dict[str, float],
     ) -> None:
-        """Go on from another training's checkpoint and with another config, without counting back."""
+        """Go on from another training's newest checkpoint and with another config, without counting back."""
         self.trainer = trainer
         self._config = dict(trainer.train_loop_config or {})
         self._trial.config = self._config
         self._history.config_is(self._config)
         iteration = self._history.newest_iteration
-        self.run.checkpoints.adopt(store, checkpoint, iteration)
+        self.run.checkpoints.adopt(store, iteration)
         self.run.metrics.write(iteration, numbers, time.time(), warn=self.say)
 
     def rows(self) -> list[dict[str, Any]]:

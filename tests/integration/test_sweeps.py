@@ -29,7 +29,7 @@ from trainlib import (
 from trainlib.callbacks import Callback
 from trainlib.errors import SweepFailedError
 from trainlib.torch import TorchTrainer
-from trainlib.tune import ASHAScheduler, PopulationBasedTraining, TuneConfig, Tuner
+from trainlib.tune import ASHAScheduler, PopulationBasedTraining, TimeoutStopper, TuneConfig, Tuner
 
 QUIET = RunConfig(verbose=0)
 
@@ -338,6 +338,24 @@ def test_a_time_budget_ends_a_sweep_without_an_end():
     assert len(results) >= 2
     assert results.num_errors == 0
     assert max(result.metrics["training_iteration"] for result in results) == 5
+    assert_nothing_left_behind()
+
+
+def test_a_stopper_ends_a_sweep_whose_trials_do_not_report():
+    def train_func(config):
+        session.report({"loss": config["x"]})
+        time.sleep(600)
+
+    started = time.monotonic()
+    results = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([1, 2, 3])},
+        tune_config=TuneConfig(metric="loss", mode="min"),
+        run_config=RunConfig(verbose=0, stop=TimeoutStopper(3)),
+    ).fit()
+    assert time.monotonic() - started < 30
+    assert {result.metrics["loss"] for result in results} <= {1, 2, 3}
+    assert results.num_errors == 0
     assert_nothing_left_behind()
 
 

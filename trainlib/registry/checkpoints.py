@@ -11,6 +11,7 @@ import contextlib
 import json
 import shutil
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -56,6 +57,8 @@ class CheckpointStore:
         """What the present attempt started from: its ranks read it in their own time."""
         self._lent: list[SavedCheckpoint] = []
         self._saved: list[SavedCheckpoint] = []
+        self._choosing = threading.Lock()
+        """Held while what is saved changes: none is lent that is about to go."""
         self._commits: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         root = storage.local_path(artifact_root)
@@ -140,7 +143,8 @@ class CheckpointStore:
             raise
         before()
         self._client.finalize_logged_model(pending.model_id, "READY")
-        self._saved.append(pending)
+        with self._choosing:
+            self._saved.append(pending)
         shutil.rmtree(Path(folder).parent, ignore_errors=True)
         self._client.log_outputs(self._run_id, [LoggedModelOutput(pending.model_id, step=pending.iteration)])
         if self.is_local:
@@ -148,34 +152,38 @@ class CheckpointStore:
             self._link(pending.index).symlink_to(pending.location)
         self.prune()
 
-    def adopt(self, store: CheckpointStore, checkpoint: SavedCheckpoint, iteration: int) -> None:
-        """Take a copy of another run's checkpoint as the newest one of this run, at an iteration of its own."""
+    def adopt(self, store: CheckpointStore, iteration: int) -> None:
+        """Take a copy of another run's newest checkpoint as the newest one of this run, at an iteration of its own."""
         newest = self.newest()
         index = newest.index + 1 if newest is not None else 0
         folder = Path(self.prepare_staging()) / uuid.uuid4().hex / f"checkpoint_{index:06d}"
-        with store.lends(checkpoint):
+        with store.lends_newest() as checkpoint:
             storage.download(checkpoint.location, folder)
         staged = StagedCheckpoint(index, str(folder), checkpoint.score)
         pending = self.create(staged, iteration, checkpoint.metrics)
         self._commit(pending, staged.path, lambda: None, lambda path, location: storage.upload(Path(path), location))
 
     @contextmanager
-    def lends(self, checkpoint: SavedCheckpoint) -> Iterator[None]:
-        """Keep a checkpoint while somebody copies it."""
-        self._lent.append(checkpoint)
+    def lends_newest(self) -> Iterator[SavedCheckpoint]:
+        """Keep the newest checkpoint while somebody copies it, also when newer ones come."""
+        with self._choosing:
+            checkpoint = max(self._saved, key=lambda saved: saved.index)
+            self._lent.append(checkpoint)
         try:
-            yield
+            yield checkpoint
         finally:
             self._lent.remove(checkpoint)
 
     def prune(self) -> None:
         """Delete what retention does not keep, except what an attempt may still be reading."""
-        for old in expendable(self._saved, self._config):
-            if old != self.in_use and old not in self._lent:
-                self._delete(old)
+        with self._choosing:
+            kept = [self.in_use, *self._lent]
+            gone = [old for old in expendable(self._saved, self._config) if old not in kept]
+            self._saved = [saved for saved in self._saved if saved not in gone]
+        for old in gone:
+            self._delete(old)
 
     def _delete(self, saved: SavedCheckpoint) -> None:
-        self._saved.remove(saved)
         self._client.delete_logged_model(saved.model_id)
         self._link(saved.index).unlink(missing_ok=True)
         # On a disk, the folder of the logged model around it goes too.

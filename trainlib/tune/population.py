@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib.registry.checkpoints import CheckpointStore
-from trainlib.registry.retention import SavedCheckpoint
 from trainlib.tune.schedulers.pbt import PopulationBasedTraining
 from trainlib.tune.trial import SweepTrial
+from trainlib.tune.trials import Trials
 from trainlib.tune.variants import Point, get
 
 if TYPE_CHECKING:
@@ -25,20 +24,16 @@ class Exploit:
     point: Point
     tree: dict[str, Any]
     store: CheckpointStore
-    checkpoint: SavedCheckpoint
 
 
-def exploit(
-    scheduler: PopulationBasedTraining, trial: SweepTrial, trials: Sequence[SweepTrial], plan: SweepPlan
-) -> Exploit | None:
+def exploit(scheduler: PopulationBasedTraining, trial: SweepTrial, trials: Trials, plan: SweepPlan) -> Exploit | None:
     """The weights of a better trial, with its params changed; None if the trial does well, or the other has none."""
     number = scheduler.better_than(trial.number)
     if number is None or number == trial.number:
         return None
-    source = next(other for other in trials if other.number == number)
+    source = trials[number]
     store = source.training.run.checkpoints if source.training is not None else None
-    newest = store.newest() if store is not None else None
-    if store is None or newest is None:
+    if store is None or store.newest() is None:
         return None
     prefix = ("train_loop_config",) if plan.trainable.is_function else ()
     tree = plan.space.config_of(source.point)
@@ -47,7 +42,7 @@ def exploit(
     if scheduler.explore_fn is not None:
         config = scheduler.explore_fn(dict(get(plan.space.config_of(point), prefix)))
         point = point.with_changes({(*prefix, key): value for key, value in config.items()})
-    return Exploit(point, plan.space.config_of(point), store, newest)
+    return Exploit(point, plan.space.config_of(point), store)
 
 
 def require_mutations(scheduler: PopulationBasedTraining, param_space: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 import time
@@ -19,7 +18,7 @@ from trainlib.registry.checkpoints import as_checkpoint
 from trainlib.registry.run import RegisteredRun, open_run
 from trainlib.registry.sweeps import TrialRegistry, point_tags
 from trainlib.result import Result
-from trainlib.stopping import should_stop
+from trainlib.stopping import should_stop, stops_all
 from trainlib.terminal import Listener
 from trainlib.training import Training, with_mlflow_callback
 from trainlib.tune.capacity import has_room
@@ -31,6 +30,7 @@ from trainlib.tune.schedulers.pbt import PopulationBasedTraining
 from trainlib.tune.search import Search
 from trainlib.tune.shared_callbacks import SharedCallbacks
 from trainlib.tune.trial import SweepTrial, TrialState
+from trainlib.tune.trials import Trials
 from trainlib.tune.variants import Point
 
 __all__ = ["Sweep"]
@@ -48,7 +48,7 @@ class Sweep:
     def __init__(self, plan: SweepPlan, run: RegisteredRun, tags: Mapping[str, str]) -> None:
         self.plan = plan
         self.run = run
-        self.trials: list[SweepTrial] = []
+        self.trials = Trials()
         self.changes: queue.SimpleQueue[None] = queue.SimpleQueue()
         """Something comes in whenever there may be something to do."""
         self.fatal: BaseException | None = None
@@ -62,8 +62,6 @@ class Sweep:
         self._lock = threading.RLock()
         self._metric_was_seen = False
         self._ending = False
-        self._next = 0
-        self._numbers: set[int] = set()
         self._spent_before = 0.0
         self._started = time.monotonic()
         self._best_written: float | None = None
@@ -114,8 +112,8 @@ class Sweep:
             self.run.continued = False
             self._describe()
         self._spent_before = float(before.get(_SPENT, "0"))
-        self.trials = recall(self)
-        self._numbers = {trial.number for trial in self.trials}
+        for trial in recall(self):
+            self.trials.add(trial)
         self._metric_was_seen = any(trial.score is not None for trial in self.trials)
         self.search.go_on_after(len(self.trials))
 
@@ -125,10 +123,10 @@ class Sweep:
         """The trial to start now, marked as running; None if there is no room, or none is left."""
         with self._lock:
             limit = self.plan.config.max_concurrent_trials
-            running = [trial.trainer.scaling_config for trial in self.running]
+            running = [trial.trainer.scaling_config for trial in self.trials.running]
             if self._ending or (limit is not None and len(running) >= limit):
                 return None
-            waiting = {trial.number: trial for trial in self.trials if trial.state.waits}
+            waiting = {trial.number: trial for trial in self.trials.waiting}
             following = self._following
             if following is None and not waiting:
                 return None
@@ -146,15 +144,10 @@ class Sweep:
             return trial
 
     @property
-    def running(self) -> list[SweepTrial]:
-        return [trial for trial in self.trials if trial.state is TrialState.RUNNING]
-
-    @property
     def _following(self) -> int | None:
-        """The number of the next new trial. A process that was killed may have left out one of those before."""
-        while self._next in self._numbers:
-            self._next += 1
-        return self._next if self.plan.total is None or self._next < self.plan.total else None
+        """The number of the next new trial, if there is to be one."""
+        number = self.trials.free_number()
+        return number if self.plan.total is None or number < self.plan.total else None
 
     @property
     def likely_gang(self) -> Any:
@@ -168,14 +161,17 @@ class Sweep:
     def is_over(self) -> bool:
         """Whether nothing runs and nothing is to be run."""
         with self._lock:
-            done = self._ending or (self._following is None and not any(trial.state.waits for trial in self.trials))
-            return done and not self.running
+            return (self._ending or not self._others_wait) and not self.trials.running
+
+    @property
+    def _others_wait(self) -> bool:
+        """Whether there are trials that do not run yet."""
+        return self._following is not None or bool(self.trials.waiting)
 
     def _make(self, number: int) -> SweepTrial:
         point, tree = self.search.ask(number)
         trial = self.trial_of(point, tree)
-        self.trials.append(trial)
-        self._numbers.add(number)
+        self.trials.add(trial)
         return trial
 
     def trial_of(self, point: Point, tree: dict[str, Any]) -> SweepTrial:
@@ -240,7 +236,7 @@ class Sweep:
         self._judge_it(trial)
         numbers = {f"config.{name}": value for name, value in trial.shown.items() if isinstance(value, (int, float))}
         trial.training.run.metrics.note(tags=point_tags(trial.point))
-        trial.training.take_over(taken.store, taken.checkpoint, trial.trainer, numbers)
+        trial.training.take_over(taken.store, trial.trainer, numbers)
 
     def _judge(self, trial: SweepTrial, own: RunConfig, trial_id: str, result: dict[str, Any]) -> bool:
         """A trial has reported; whether its attempt ends now."""
@@ -258,14 +254,12 @@ class Sweep:
                 return should_stop(own.stop, trial_id, result)
             self._metric_was_seen = True
             stops = should_stop(own.stop, trial_id, result)
-            stop: Any = own.stop
-            if hasattr(stop, "stop_all") and stop.stop_all():
+            if stops_all(own.stop):
                 self._end(None)
                 return True
             if stops:
                 return True
-            others_wait = self._following is not None or any(other.state.waits for other in self.trials)
-            verdict = self.scheduler.on_result(trial.number, result, others_wait=others_wait)
+            verdict = self.scheduler.on_result(trial.number, result, others_wait=self._others_wait)
             if verdict in (Verdict.CONTINUE, Verdict.DONE):
                 return verdict is Verdict.DONE
             trial.verdict = TrialState.PAUSED if verdict is Verdict.PAUSE else TrialState.STOPPED
@@ -286,7 +280,7 @@ class Sweep:
             cut_off = error is None and trial.was_cut and self.fatal is not None
             if isinstance(error, CancelledInThreadError) or cut_off:
                 trial.state = TrialState.CANCELLED
-            elif getattr(error, "cause", None) is Cause.CAPACITY and len(self.running) > 1:
+            elif getattr(error, "cause", None) is Cause.CAPACITY and len(self.trials.running) > 1:
                 trial.state = TrialState.PENDING  # somebody else was quicker: there will be room when another one ends
             elif error is not None:
                 trial.state, trial.error = TrialState.ERROR, error
@@ -329,8 +323,9 @@ class Sweep:
         best = self.best()
         if best is not None and best.score is not None and best.score != self._best_written:
             self._best_written = best.score
-            ended = sum(other.state.is_final for other in self.trials)
-            self.run.metrics.write(ended, {f"best_{self.metric}": best.score}, time.time(), warn=lambda text: None)
+            self.run.metrics.write(
+                self.trials.ended, {f"best_{self.metric}": best.score}, time.time(), warn=lambda text: None
+            )
 
     def _unfinished(self, trial: SweepTrial) -> Result:
         run = trial.training.run if trial.training is not None else None
@@ -361,13 +356,17 @@ class Sweep:
         return self._spent_before + time.monotonic() - self._started
 
     def end_if_time_is_over(self) -> None:
-        """End the sweep once its time budget is spent. What is spent is noted, for a process that goes on with it."""
+        """End the sweep once its time budget is spent, or a stopper says so that no trial has asked for long.
+
+        What is spent is noted, for a process that goes on with it.
+        """
         budget = self.plan.config.time_budget_s
         if budget is not None and self.spent_s - self._noted_s >= _NOTE_S:
             self._noted_s = self.spent_s
             self.run.client.set_tag(self.run.run_id, _SPENT, f"{self._noted_s:.1f}")
-        if budget is not None and self.spent_s >= budget and not self._ending:
-            with self._lock:
+        with self._lock:
+            is_spent = budget is not None and self.spent_s >= budget
+            if not self._ending and (is_spent or stops_all(self.plan.run_config.stop)):
                 self._end(None)
 
     def fail(self, error: BaseException) -> None:
@@ -379,7 +378,7 @@ class Sweep:
         """Let running trials end soon, and start no other."""
         self.fatal = self.fatal or fatal
         self._ending = True
-        for trial in self.running:
+        for trial in self.trials.running:
             trial.was_cut = True
             if trial.training is not None:
                 trial.training.end()
@@ -389,14 +388,14 @@ class Sweep:
         """End all trials at once; what they have not saved is lost."""
         with self._lock:
             self._ending = True
-            for trial in self.running:
+            for trial in self.trials.running:
                 trial.cancel.set()
 
     def close(self, error: BaseException | None) -> None:
         """End the trials that wait, and the sweep's own run."""
         cancelled = error is not None and not isinstance(error, Exception)
         try:
-            for trial in [trial for trial in self.trials if trial.state.waits]:
+            for trial in self.trials.waiting:
                 trial.state = TrialState.CANCELLED if error is not None else TrialState.TERMINATED
                 if trial.training is None:
                     trial.state = TrialState.CANCELLED  # it was chosen, and never ran
@@ -411,14 +410,7 @@ class Sweep:
 
     def best(self) -> SweepTrial | None:
         """The trial that is best by now; None as long as none is."""
-        scored = [
-            (trial.score, trial)
-            for trial in list(self.trials)
-            if trial.score is not None and trial.error is None and math.isfinite(trial.score)
-        ]
-        if not scored:
-            return None
-        return (max if self.mode == "max" else min)(scored, key=lambda pair: pair[0])[1]
+        return self.trials.best(self.mode)
 
     @property
     def results(self) -> list[Result]:

@@ -106,7 +106,7 @@ def own(trial: SweepTrial) -> dict[str, Any]:
 def rows_of(sweep: Sweep, most: int) -> list[dict[str, str]]:
     """The trials as rows, for a table: those that run, the best, and the newest of the rest."""
     best = sweep.best()
-    chosen = {trial.number: trial for trial in sweep.running}
+    chosen = {trial.number: trial for trial in sweep.trials.running}
     ranked = sorted(sweep.trials, key=lambda trial: (trial is not best, -trial.number))
     for trial in ranked:
         if len(chosen) >= most:
@@ -156,9 +156,9 @@ def _table(name: str, sweep: Sweep) -> Group:
     for row in rows:
         state = TrialState(row["state"])
         table.add_row(*(row.get(column, "") for column in columns), style=_STYLES.get(state, ""))
-    ended = sum(trial.state.is_final for trial in sweep.trials)
     best = sweep.best()
-    head = f"  {ended}/{sweep.plan.total or '∞'} trials, {len(sweep.running)} running, {sweep.spent_s:.0f} s"
+    trials = sweep.trials
+    head = f"  {trials.ended}/{sweep.plan.total or '∞'} trials, {len(trials.running)} running, {sweep.spent_s:.0f} s"
     if best is not None and sweep.metric is not None:
         head += f", best {sweep.metric} {label(best.score)} (trial {best.number})"
     more = len(sweep.trials) - len(rows)
