@@ -52,9 +52,10 @@ def tune_here(tuner: Tuner) -> ResultGrid:
     note = {"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"}
     sweep = Sweep.open(tuner.plan, flow_run_id=flow_run_id, tags=note)
     terminal = SweepTerminal(sweep.run.name, tuner.run_config.verbose if shows_trainings.get() else 0)
+    artifacts = SweepArtifacts(sweep)
     try:
         mark_interrupted(sweep.run, flow_run_id, terminal.say)
-        artifacts = SweepArtifacts(sweep)
+        artifacts.open()
         if sweep.metric is not None:
             get_ready()
         with signals.remembered():
@@ -65,6 +66,8 @@ def tune_here(tuner: Tuner) -> ResultGrid:
     except BaseException as error:
         sweep.close(error)
         terminal.close(sweep)
+        if isinstance(error, Exception):  # whoever cancels it does not want to wait for the server
+            artifacts.close([])
         if error is sweep.fatal and any(trial.error is error for trial in sweep.trials):
             raise SweepFailedError(
                 f"a trial failed, and fail_fast is set: {error}", _grid(sweep, flow_run_id)
@@ -105,11 +108,11 @@ class FanOut:
         total, looked = ray.cluster_resources(), time.monotonic()
         plan = self._sweep.plan
         limit = plan.config.max_concurrent_trials
-        if (gang := self._sweep.likely_gang) is not None:
-            require_room(total, limit, gang)
         # On a machine of our own, the CPUs to spare are not real ones. And wherever workers hold theirs while they wait
         # for data, somebody has to have one to read them with.
         spare = cluster.SPARE_CPUS if plan.reads_data or (cluster.is_local() and limit is None) else 0
+        if (gang := plan.gang) is not None:
+            require_room(total, spare, limit, gang)
         try:
             while not self._sweep.is_over:
                 signals.raise_lost()

@@ -29,11 +29,15 @@ class SweepArtifacts:
         self._logger = get_run_logger()
         self._table: UUID | None = None
         self._updated = time.monotonic()
+
+    def open(self) -> None:
+        """Link to the sweep's run."""
+        run = self._sweep.run
         create_link_artifact(
-            link=sweep.run.url,
-            link_text=f"MLflow: {sweep.run.name}",
+            link=run.url,
+            link_text=f"MLflow: {run.name}",
             key="mlflow-run",
-            description=f"The MLflow run of the sweep {sweep.run.name}, the parent of its trials' runs.",
+            description=f"The MLflow run of the sweep {run.name}, the parent of its trials' runs.",
         )
 
     def update(self) -> None:
@@ -47,7 +51,11 @@ class SweepArtifacts:
         images = [f"![{plot.stem}](data:image/png;base64,{_base64(plot)})" for plot in plots]
         lines = [f"- {line}" for line in summary_of(self._sweep)]
         text = "\n".join([f"## {self._sweep.run.name}", "", *lines, "", *images])
-        create_markdown_artifact(text, key="sweep-summary", description=f"How the sweep {self._sweep.run.name} ended.")
+        about = f"How the sweep {self._sweep.run.name} ended."
+        try:
+            create_markdown_artifact(text, key="sweep-summary", description=about)
+        except httpx.HTTPError as error:  # no reason to lose what the sweep gave
+            self._logger.warning("could not write the summary of the sweep: %s", error)
 
     def _write_table(self) -> None:
         self._updated = time.monotonic()

@@ -25,17 +25,25 @@ _CLOCK = ("training_iteration", "timestamp", "time_this_iter_s", "time_total_s")
 class History:
     """Grows with each report of rank 0. An iteration that a retry repeats replaces its row."""
 
-    def __init__(self, *, trial_id: str, experiment_id: str, config: dict[str, Any], newest_iteration: int) -> None:
+    def __init__(
+        self, *, trial_id: str, experiment_id: str, config: dict[str, Any], newest_iteration: int, seconds: float = 0.0
+    ) -> None:
+        """A training's; ``newest_iteration`` and ``seconds`` tell how far another process came with it."""
         self.last: dict[str, Any] = {}
         self.newest_iteration = newest_iteration
         self._fixed: dict[str, Any] = {"trial_id": trial_id, "experiment_id": experiment_id, "config": config}
         self._rows: dict[int, dict[str, Any]] = {}
         self._attempt_started = self._reported = time.time()
-        self._trained = 0.0
+        self._trained = seconds
         """Seconds of earlier attempts. The time between attempts is not the training's."""
         self._warmup = 0.0
         self._resumed_at = 0
         self._rank_zero: dict[str, Any] = {}
+
+    @property
+    def seconds(self) -> float:
+        """How long it has trained until its last report."""
+        return self._trained + self._reported - self._attempt_started
 
     def config_is(self, config: dict[str, Any]) -> None:
         """It goes on with another config."""
@@ -87,7 +95,7 @@ class History:
             "training_iteration": report.iteration,
             "date": datetime.fromtimestamp(report.timestamp).strftime("%Y-%m-%d_%H-%M-%S"),
             "timestamp": int(report.timestamp),
-            "time_total_s": self._trained + now - self._attempt_started,
+            "time_total_s": self.seconds,
             "time_since_restore": now - self._attempt_started,
             "timesteps_since_restore": 0,
             "iterations_since_restore": report.iteration - self._resumed_at,

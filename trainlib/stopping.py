@@ -18,10 +18,10 @@ def should_stop(
     if stop is None:
         return False
     if callable(stop):
-        return bool(stop(trial_id, result))
+        return bool(stop(trial_id, result)) or stops_all(stop)
     return any(metric in result and result[metric] >= bound for metric, bound in stop.items())
 
 
 def stops_all(stop: Any) -> bool:
-    """Whether a stopper ends the sweep of which it is part. Other ways to end a training never do."""
+    """Whether a stopper ends all that it is asked about: a sweep, or the one training that there is."""
     return hasattr(stop, "stop_all") and bool(stop.stop_all())

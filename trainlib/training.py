@@ -80,6 +80,7 @@ class Training:
             experiment_id=run.experiment_id,
             config=self._config,
             newest_iteration=run.iterations_before,
+            seconds=newest.seconds if (newest := run.checkpoints.newest()) is not None else 0.0,
         )
 
     @classmethod
@@ -100,6 +101,7 @@ class Training:
         run = open_run(
             config,
             default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
+            kind="training",
             run=trainer.restored_run,
             flow_run_id=flow_run_id,
             tags={**extra, **(tags or {})},
@@ -137,7 +139,7 @@ class Training:
         self._trial.config = self._config
         self._history.config_is(self._config)
         iteration = self._history.newest_iteration
-        self.run.checkpoints.adopt(store, iteration)
+        self.run.checkpoints.adopt(store, iteration, self._history.seconds)
         self.run.metrics.write(iteration, numbers, time.time(), warn=self.say)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -182,7 +184,7 @@ class Training:
         self.run.checkpoints.in_use = None
         self.run.checkpoints.prune()
         self.run.record_success(AttemptRecord(number, self.ends_as, resumed_from))
-        return self._outcome(returned)
+        return self.so_far(returned)
 
     def _assignment(self, newest: SavedCheckpoint | None) -> Assignment:
         resume = as_checkpoint(newest) if newest else self.trainer.resume_from_checkpoint
@@ -273,6 +275,7 @@ class Training:
 
     def report(self, report: Report) -> bool:
         metrics = report.metrics
+        result = self._history.add(report) if metrics is not None else {}
         if report.checkpoint is None:
             if metrics:
                 self.run.metrics.write(report.iteration, metrics, report.timestamp, warn=self.say)
@@ -280,7 +283,6 @@ class Training:
             self._save(report)
         if metrics is None:
             return False
-        result = self._history.add(report)
         self._trial.last_result = result
         self._notify("on_trial_result", iteration=report.iteration, result=result)
         for listener in self.listeners:
@@ -302,7 +304,7 @@ class Training:
         staged = report.checkpoint
         assert staged is not None
         metrics = report.metrics or {}
-        pending = self.run.checkpoints.create(staged, report.iteration, metrics)
+        pending = self.run.checkpoints.create(staged, report.iteration, metrics, self._history.seconds)
         self.run.metrics.write(report.iteration, metrics, report.timestamp, model_id=pending.model_id, warn=self.say)
         # Metrics first: a checkpoint must never be newer than the metrics that lead up to it.
         self.run.checkpoints.commit_behind(pending, staged.path, before=self.run.metrics.flush, store=self._store)
@@ -326,18 +328,19 @@ class Training:
                 return value
         return None
 
-    def _outcome(self, returned: list[Any]) -> Result:
+    def so_far(self, returned: list[Any] | None = None) -> Result:
+        """What has come of it by now; ``returned`` is what each rank's function returned, once they have."""
         checkpoints = self.run.checkpoints
         newest = checkpoints.newest()
         return Result(
-            metrics=self._history.finished(),
+            metrics=self._history.finished() if returned is not None else dict(self._history.last),
             checkpoint=as_checkpoint(newest) if newest else None,
             log_dir=str(self.run.log_dir),
             best_checkpoints=[(as_checkpoint(saved), dict(saved.metrics)) for saved in checkpoints.best()],
             run_id=self.run.run_id,
             run_url=self.run.url,
             attempts=len(self.run.attempts),
-            returned=returned,
+            returned=returned or [],
             rows=self._rows.by_dataset(),
             history=self.rows(),
         )

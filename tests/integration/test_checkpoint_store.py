@@ -14,7 +14,7 @@ def save(store: CheckpointStore, index: int) -> None:
     folder = Path(store.prepare_staging()) / f"of-{index}" / f"checkpoint_{index:06d}"
     folder.mkdir(parents=True)
     (folder / "weights").write_text(str(index))
-    pending = store.create(StagedCheckpoint(index, str(folder), None), index + 1, {})
+    pending = store.create(StagedCheckpoint(index, str(folder), None), index + 1, {}, 0.0)
     store.commit_behind(pending, str(folder), before=lambda: None, store=lambda path, place: shutil.move(path, place))
     assert store.settle() == []
 

@@ -88,19 +88,24 @@ def test_a_grid_times_the_samples_with_a_child_run_for_each_trial(registry, flow
     assert_nothing_left_behind()
 
 
-def test_prefect_shows_a_table_and_a_summary_with_plots():
+def artifacts_of(flow_run_id):
+    """What Prefect shows of a sweep, by key."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 
+    mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(flow_run_id)]))
+    with get_client(sync_client=True) as client:
+        return {artifact.key: artifact.data for artifact in client.read_artifacts(artifact_filter=mine)}
+
+
+def test_prefect_shows_a_table_and_a_summary_with_plots():
     results = Tuner(
         squared,
         param_space={"x": tune.grid_search([1, 2])},
         tune_config=TuneConfig(metric="loss", mode="min"),
         run_config=QUIET,
     ).fit()
-    with get_client(sync_client=True) as client:
-        mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(results.flow_run_id)]))
-        artifacts = {artifact.key: artifact.data for artifact in client.read_artifacts(artifact_filter=mine)}
+    artifacts = artifacts_of(results.flow_run_id)
     assert json.loads(artifacts["trials"])[0] == {
         "trial": "0 ★",
         "state": "terminated",
@@ -203,6 +208,31 @@ def test_one_failing_trial_does_not_end_the_sweep(capfd, registry):
     assert "failed 2x: ValueError: the learning rate is a banana" in capfd.readouterr().err
 
 
+def test_a_point_that_makes_no_training_is_one_failed_trial(registry):
+    def width(settings):
+        return 1 // settings["train_loop_config"]["x"]  # fails where x is 0
+
+    def train_func(config):
+        session.report({"width": config["width"]})
+
+    results = Tuner(
+        DataParallelTrainer(train_func),
+        param_space={
+            "train_loop_config": {"x": tune.grid_search([1, 0]), "width": tune.sample_from(width)},
+            "scaling_config": {"num_workers": tune.grid_search([1, 0])},
+        },
+        run_config=QUIET,
+    ).fit()
+    assert [result.error is None for result in results] == [True, False, False, False]
+    assert "its settings make no training: 1 validation error for ScalingConfig num_workers" in str(results[1].error)
+    assert "division or modulo by zero" in str(results[2].error)
+    runs = children(registry, results)
+    assert [run.info.status for run in runs] == ["FINISHED", "FAILED", "FAILED", "FAILED"]
+    assert [run.info.run_id for run in runs] == [result.run_id for result in results]
+    known = Tuner.restore(results).get_results()
+    assert [str(error) for error in known.errors] == [str(error) for error in results.errors]
+
+
 def test_fail_fast_ends_the_sweep_at_the_first_failure(registry):
     def train_func(config):
         if config["x"] == 1:
@@ -222,6 +252,8 @@ def test_fail_fast_ends_the_sweep_at_the_first_failure(registry):
     assert registry.get_run(caught.value.results.run_id).info.status == "FAILED"
     statuses = {run.data.params["x"]: run.info.status for run in children(registry, caught.value.results)}
     assert statuses == {"0": "KILLED", "1": "FAILED"}, "the other one did not come to its end, and can go on"
+    artifacts = artifacts_of(caught.value.results.flow_run_id)
+    assert "failed 1x: ValueError: no" in artifacts["sweep-summary"]
     assert_nothing_left_behind()
 
 

@@ -14,3 +14,9 @@ def test_what_is_filled_in_is_told_apart_from_what_was_reported():
     result = history.add(Report(1, {"loss": 1.0}, None, 0.0, 0.1))
     assert result.keys() - FILLED_IN == {"loss"}
     assert result.keys() >= FILLED_IN
+
+
+def test_a_training_that_another_process_began_has_trained_as_long_as_that():
+    history = History(trial_id="a", experiment_id="1", config={}, newest_iteration=3, seconds=600.0)
+    history.attempt_starts(3)
+    assert 600.0 <= history.add(Report(4, {"loss": 1.0}, None, 0.0, 0.1))["time_total_s"] < 660.0

@@ -122,3 +122,11 @@ def test_a_trial_that_reaches_the_end_was_not_stopped():
 def test_the_median_rule_stops_a_trial_that_has_no_number():
     rule = MedianStoppingRule("training_iteration", "score", "max", grace_period=1, min_samples_required=2)
     assert run(rule, [flat(1, 3), flat(2, 3), flat(float("nan"), 3), flat(1.6, 3)]) == [3, 3, 1, 3]
+
+
+@pytest.mark.parametrize("order", [(8, 0, 1), (8, 1, 0)])
+def test_the_bracket_of_a_trial_does_not_depend_on_who_reports_first(order):
+    """After a restart, trials are told of in another order."""
+    hyperband = HyperBandScheduler(metric="acc", mode="max", max_t=81, reduction_factor=3)
+    verdicts = {t: hyperband.on_result(t, {"acc": float(t == 8), "training_iteration": 1}) for t in order}
+    assert verdicts == {8: Verdict.CONTINUE, 0: Verdict.STOP, 1: Verdict.CONTINUE}

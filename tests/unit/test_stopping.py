@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+import time
+
 from trainlib.stopping import should_stop
+from trainlib.tune import TimeoutStopper
 
 
 def test_no_rule_never_stops():
@@ -23,3 +27,16 @@ def test_a_metric_that_was_not_reported_does_not_stop():
 def test_a_function_decides():
     assert should_stop(lambda trial_id, result: result["loss"] < 0.1, "t", {"loss": 0.05})
     assert not should_stop(lambda trial_id, result: result["loss"] < 0.1, "t", {"loss": 0.5})
+
+
+def test_a_stopper_that_ends_all_ends_a_single_training_too():
+    stopper = TimeoutStopper(0.001)
+    time.sleep(0.01)
+    assert should_stop(stopper, "a", {})
+
+
+def test_the_time_of_a_stopper_counts_anew_in_another_process():
+    stopper = TimeoutStopper(0.5)
+    time.sleep(0.6)
+    assert stopper.stop_all()
+    assert not pickle.loads(pickle.dumps(stopper)).stop_all()

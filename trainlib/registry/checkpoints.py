@@ -101,7 +101,9 @@ class CheckpointStore:
             except FileNotFoundError:  # another trial has just removed the folder that all of them have in common
                 continue
 
-    def create(self, staged: StagedCheckpoint, iteration: int, metrics: dict[str, Any]) -> SavedCheckpoint:
+    def create(
+        self, staged: StagedCheckpoint, iteration: int, metrics: dict[str, Any], seconds: float
+    ) -> SavedCheckpoint:
         """What a staged checkpoint will be once it is committed; its logged model is still PENDING.
 
         Raises:
@@ -109,7 +111,11 @@ class CheckpointStore:
         """
         from mlflow.exceptions import MlflowException
 
-        tags = {"trainlib.checkpoint": str(staged.index), "trainlib.iteration": str(iteration)}
+        tags = {
+            "trainlib.checkpoint": str(staged.index),
+            "trainlib.iteration": str(iteration),
+            "trainlib.seconds": f"{seconds:.3f}",
+        }
         if staged.score is not None:
             tags["trainlib.score"] = repr(staged.score)
         text = json.dumps(metrics)
@@ -126,7 +132,7 @@ class CheckpointStore:
         except MlflowException as error:
             raise ConnectionFailedError(f"MLflow did not take checkpoint_{staged.index:06d}: {error}") from error
         location = _location(model, staged.index)
-        return SavedCheckpoint(staged.index, iteration, model.model_id, location, staged.score, metrics)
+        return SavedCheckpoint(staged.index, iteration, model.model_id, location, staged.score, metrics, seconds)
 
     def commit_behind(self, pending: SavedCheckpoint, folder: str, *, before: Callable[[], None], store: Store) -> None:
         """Bring the staged folder to its place and make the model READY, behind the training and after ``before``."""
@@ -152,15 +158,15 @@ class CheckpointStore:
             self._link(pending.index).symlink_to(pending.location)
         self.prune()
 
-    def adopt(self, store: CheckpointStore, iteration: int) -> None:
-        """Take a copy of another run's newest checkpoint as the newest one of this run, at an iteration of its own."""
+    def adopt(self, store: CheckpointStore, iteration: int, seconds: float) -> None:
+        """Take a copy of another run's newest checkpoint as the newest one of this run, where this run is."""
         newest = self.newest()
         index = newest.index + 1 if newest is not None else 0
         folder = Path(self.prepare_staging()) / uuid.uuid4().hex / f"checkpoint_{index:06d}"
         with store.lends_newest() as checkpoint:
             storage.download(checkpoint.location, folder)
         staged = StagedCheckpoint(index, str(folder), checkpoint.score)
-        pending = self.create(staged, iteration, checkpoint.metrics)
+        pending = self.create(staged, iteration, checkpoint.metrics, seconds)
         self._commit(pending, staged.path, lambda: None, lambda path, location: storage.upload(Path(path), location))
 
     @contextmanager
@@ -243,6 +249,7 @@ def as_saved(model: Any) -> SavedCheckpoint | None:
         location=_location(model, index),
         score=float(score) if score is not None else None,
         metrics=json.loads(tags.get("trainlib.metrics", "{}")),
+        seconds=float(tags.get("trainlib.seconds", "0")),
     )
 
 

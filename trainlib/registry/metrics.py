@@ -25,7 +25,8 @@ _NOTES_AT_ONCE = 100  # likewise, of params and of tags
 GATHER_S = 0.25
 RETRY_S = 2.0
 GIVE_UP_S = 30.0
-LONGEST_PARAM = 6000
+_LONGEST_PARAM = 6000
+_LONGEST_NAME = 250
 
 _NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
 
@@ -40,7 +41,15 @@ def stored_name(name: str) -> str:
         >>> stored_name("recall@10")
         'recall_10'
     """
-    return _NOT_IN_A_NAME.sub("_", name)
+    return _NOT_IN_A_NAME.sub("_", name)[:_LONGEST_NAME]
+
+
+def stored_params(params: Mapping[str, Any]) -> list[Param]:
+    """Params as MLflow takes them. Of those whose names become the same, the last one counts."""
+    from mlflow.entities import Param
+
+    texts = {stored_name(key): str(value)[:_LONGEST_PARAM] for key, value in params.items()}
+    return [Param(key, text) for key, text in texts.items()]
 
 
 # So many workers have a chart each; of more, the least and the most are told.
@@ -123,14 +132,13 @@ class MetricWriter:
 
     def note(self, params: Mapping[str, Any] | None = None, tags: Mapping[str, str] | None = None) -> None:
         """Queue params and tags; they are written with the points that come next, or at :meth:`flush`."""
-        from mlflow.entities import Param, RunTag
+        from mlflow.entities import RunTag
 
         with self._changed:
-            self._params += [
-                Param(stored_name(key), str(value)[:LONGEST_PARAM]) for key, value in (params or {}).items()
-            ]
+            new = stored_params(params or {})
+            self._params += new
             self._tags += [RunTag(key, value) for key, value in (tags or {}).items()]
-            self._queued += len(params or ()) + len(tags or ())
+            self._queued += len(new) + len(tags or ())
 
     def flush(self) -> None:
         """Return when all that has been queued until now is written; what comes meanwhile is not waited for."""

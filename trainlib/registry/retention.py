@@ -19,6 +19,8 @@ class SavedCheckpoint:
     location: str
     score: float | None = None
     metrics: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    """How long the training had taken by then, in all attempts that led to it."""
 
 
 def by_quality(saved: Sequence[SavedCheckpoint], config: CheckpointConfig) -> list[SavedCheckpoint]:

@@ -16,7 +16,7 @@ from trainlib.config import RunConfig
 from trainlib.errors import RunInUseError, RunNotFoundError
 from trainlib.registry import client as mlflow_client
 from trainlib.registry.checkpoints import CheckpointStore
-from trainlib.registry.metrics import LONGEST_PARAM, MetricWriter, is_about_data, last_steps
+from trainlib.registry.metrics import MetricWriter, is_about_data, last_steps, stored_params
 from trainlib.registry.provenance import Driver, source_tags
 
 if TYPE_CHECKING:
@@ -98,16 +98,20 @@ class RegisteredRun:
 
     def describe(self, params: Mapping[str, Any], tags: Mapping[str, str]) -> None:
         """Write params once, and tags. MLflow refuses to change a param, so a continued run keeps its own."""
-        from mlflow.entities import Param, RunTag
+        from mlflow.entities import RunTag
 
         if not self.continued:
-            new = [Param(key, str(value)[:LONGEST_PARAM]) for key, value in flat(params).items()]
+            new = stored_params(flat(params))
             for start in range(0, len(new), _PARAMS_AT_ONCE):
                 self.client.log_batch(self.run_id, params=new[start : start + _PARAMS_AT_ONCE])
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
 
     def save_trainer(self, settings: bytes) -> None:
-        """Keep with the run what another process needs to continue it."""
+        """Keep with the run what another process needs to continue it, in the place of what was kept before."""
+        location = storage.join(self.artifact_uri, _TRAINER)
+        if self.continued and _load(location, _SETTINGS) == settings:
+            return
+        storage.delete(location)
         self._save(_TRAINER, _SETTINGS, settings)
 
     def save_preprocessor(self, preprocessor: bytes) -> None:
@@ -167,12 +171,13 @@ def open_run(
     config: RunConfig,
     *,
     default_name: str,
+    kind: str,
     run: str | None,
     flow_run_id: str | None,
     tags: Mapping[str, str],
     require: Callable[[Any], None] = lambda run: None,
 ) -> RegisteredRun:
-    """The run of a training: the one asked for, the one that this flow run began, the one of that name whose
+    """The run of a training or a sweep (that is its ``kind``): the one asked for, the one that this flow run began, the one of that name whose
     process died, or a new one. One that ``require`` raises for is not touched.
 
     Raises:
@@ -187,7 +192,9 @@ def open_run(
             _require_unused(found)
         else:
             experiment_id, _, _ = mlflow_client.experiment(client, config.experiment_name, config.storage_path)
-            found = _of_flow_run(client, experiment_id, flow_run_id) or _interrupted(client, experiment_id, config.name)
+            found = _of_flow_run(client, experiment_id, kind, flow_run_id) or _interrupted(
+                client, experiment_id, kind, config.name
+            )
         driver = {"trainlib.driver": str(Driver.this())}
         if found is not None:
             require(found)
@@ -196,7 +203,7 @@ def open_run(
             for key, value in {**driver, **flow_run, **tags}.items():
                 client.set_tag(found.info.run_id, key, value)
             return _registered(client, found, config, uri=uri, continued=True)
-        every = {**source_tags(), **driver, **tags}
+        every = {**source_tags(), **driver, **tags, "trainlib.kind": kind}
         if config.name:
             every["trainlib.name"] = config.name
         if flow_run_id:
@@ -271,22 +278,23 @@ def _load(location: str, name: str) -> bytes | None:
         return (Path(folder) / name).read_bytes()
 
 
-def _of_flow_run(client: MlflowClient, experiment_id: str, flow_run_id: str | None) -> Any:
+def _of_flow_run(client: MlflowClient, experiment_id: str, kind: str, flow_run_id: str | None) -> Any:
     """The run that an earlier try of the same Prefect flow run began."""
     if flow_run_id is None:
         return None
-    runs = client.search_runs([experiment_id], f"tags.`trainlib.flow_run_id` = '{flow_run_id}'", max_results=1)
+    of_it = f"tags.`trainlib.kind` = '{kind}' AND tags.`trainlib.flow_run_id` = '{flow_run_id}'"
+    runs = client.search_runs([experiment_id], of_it, max_results=1)
     return runs[0] if runs else None
 
 
-def _interrupted(client: MlflowClient, experiment_id: str, name: str | None) -> Any:
+def _interrupted(client: MlflowClient, experiment_id: str, kind: str, name: str | None) -> Any:
     """The newest run of that name, if its process died before it could end it."""
     if name is None:
         return None
     quoted = name.replace("'", "")
     runs = client.search_runs(
         [experiment_id],
-        f"tags.`trainlib.name` = '{quoted}' AND attributes.status = 'RUNNING'",
+        f"tags.`trainlib.kind` = '{kind}' AND tags.`trainlib.name` = '{quoted}' AND attributes.status = 'RUNNING'",
         max_results=1,
         order_by=["attributes.start_time DESC"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import time
 import zlib
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from trainlib.config import RunConfig
 from trainlib.registry.checkpoints import as_checkpoint, as_saved, models_of_run
 from trainlib.registry.metrics import is_about_data, stored_name
 from trainlib.registry.provenance import Driver, source_tags
-from trainlib.registry.retention import best
+from trainlib.registry.retention import SavedCheckpoint, best
 from trainlib.registry.run import AttemptRecord, RegisteredRun
 from trainlib.result import Result
 
@@ -94,16 +95,24 @@ class TrialRegistry:
             if not token:
                 return [found[number] for number in sorted(found)]
 
+    def end(self, recorded: RecordedTrial, status: str) -> None:
+        """End the run of a trial that does not go on."""
+        self._parent.client.set_terminated(recorded.run.info.run_id, status)
+
     def result_of(
-        self, recorded: RecordedTrial, history: list[dict[str, Any]], config: RunConfig, shown: dict[str, Any]
+        self, recorded: RecordedTrial, metric: str | None, config: RunConfig, shown: dict[str, Any]
     ) -> Result:
-        """What a trial of an earlier process gave, as far as the registry knows."""
+        """What a trial of an earlier process has given, as far as the registry knows.
+
+        The sweep's metric is told under the name that it was reported with.
+        """
         from trainlib.registry.client import ui_url
 
         parent, run = self._parent, recorded.run
         models = models_of_run(parent.client, parent.experiment_id, run.info.run_id)
         saved = [found for model in models if (found := as_saved(model)) is not None]
         newest = max(saved, key=lambda one: one.index, default=None)
+        history = self._history(run, metric, saved)
         attempts = [key for key in run.data.tags if key.startswith("trainlib.attempt.")]
         last = {**(history[-1] if history else {}), "done": True, "config": shown, "trial_id": run.info.run_id[:8]}
         return Result(
@@ -117,18 +126,43 @@ class TrialRegistry:
             history=history,
         )
 
-    def history(self, recorded: RecordedTrial, metric: str | None) -> list[dict[str, Any]]:
-        """A row for each iteration of a trial; with the sweep's metric under the name that it was reported with."""
+    def _history(self, run: Run, metric: str | None, saved: list[SavedCheckpoint]) -> list[dict[str, Any]]:
+        """A row for each iteration of a trial."""
         rows: dict[int, dict[str, Any]] = {}
-        started = recorded.run.info.start_time
-        for key in recorded.run.data.metrics:
+        clock: dict[int, float] = {}
+        for key in run.data.metrics:
             if is_about_data(key):
                 continue
             name = metric if metric is not None and key == stored_name(metric) else key
-            for point in self._parent.client.get_metric_history(recorded.run.info.run_id, key):
-                clock = {"training_iteration": point.step, "time_total_s": (point.timestamp - started) / 1000}
-                rows.setdefault(point.step, clock)[name] = point.value
+            for point in self._parent.client.get_metric_history(run.info.run_id, key):
+                rows.setdefault(point.step, {"training_iteration": point.step})[name] = point.value
+                clock.setdefault(point.step, point.timestamp / 1000)
+        trained = {one.iteration: one.seconds for one in saved}
+        for step, seconds in seconds_trained(clock, run.info.start_time / 1000, trained).items():
+            rows[step]["time_total_s"] = seconds
         return [rows[step] for step in sorted(rows)]
+
+
+def seconds_trained(clock: Mapping[int, float], started: float, saved: Mapping[int, float]) -> dict[int, float]:
+    """How long a training had taken by each iteration, without the time in which nobody worked on it.
+
+    Args:
+        clock: When each iteration was reported.
+        started: When the training began.
+        saved: What is known: how long it had taken by the iterations that have a checkpoint.
+
+    Example:
+        >>> seconds_trained({1: 110.0, 2: 120.0, 3: 500.0, 4: 510.0}, started=100.0, saved={3: 30.0})
+        {1: 10.0, 2: 20.0, 3: 30.0, 4: 40.0}
+    """
+    trained: dict[int, float] = {}
+    since, by_then = started, 0.0
+    for step in sorted(clock):
+        if step in saved:
+            since, by_then = clock[step], saved[step]
+        later = min((seconds for one, seconds in saved.items() if one > step), default=math.inf)
+        trained[step] = min(by_then + clock[step] - since, later)
+    return trained
 
 
 def point_tags(point: Any) -> dict[str, str]:

@@ -30,7 +30,7 @@ def has_room(total: Resources, spare_cpus: float, running: Iterable[ScalingConfi
     return True
 
 
-def require_room(total: Resources, max_concurrent: int | None, gang: ScalingConfig) -> None:
+def require_room(total: Resources, spare_cpus: float, max_concurrent: int | None, gang: ScalingConfig) -> None:
     """Refuse a number of trials at once that the cluster cannot hold.
 
     Raises:
@@ -39,10 +39,12 @@ def require_room(total: Resources, max_concurrent: int | None, gang: ScalingConf
     if max_concurrent is None:
         return
     for name, amount in gang.total_resources.items():
-        if max_concurrent * amount > total.get(name, 0.0) + 1e-9:
-            fits = int(total.get(name, 0.0) // amount)
+        spare = spare_cpus if name == "CPU" and max_concurrent > 1 else 0.0
+        usable = total.get(name, 0.0) - spare
+        if max_concurrent * amount > usable + 1e-9:
+            beside = f", {spare:g} of which have to read data" if spare else ""
             raise CapacityError(
                 f"max_concurrent_trials is {max_concurrent}, and a trial takes {amount:g} {name}, which is "
-                f"{max_concurrent * amount:g} {name} at once; the cluster has {total.get(name, 0.0):g}: lower it to {fits}, "
-                "or leave it out to have as many as fit"
+                f"{max_concurrent * amount:g} {name} at once; the cluster has {total.get(name, 0.0):g}{beside}: lower it to "
+                f"{int(usable // amount)}, or leave it out to have as many as fit"
             )

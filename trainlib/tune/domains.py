@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -135,11 +136,11 @@ class Categorical(Domain):
         if not self.values:
             raise ValueError("choice() got no values: give it at least one")
 
-    @property
+    @cached_property
     def labels(self) -> list[Param]:
         """What the values are called by samplers and in plots: themselves where that is possible."""
         if all(isinstance(value, (str, int, float, bool, type(None))) for value in self.values):
-            distinct = all(a != b for i, a in enumerate(self.values) for b in self.values[:i])
+            distinct = len(set(self.values)) == len(self.values)
             if distinct and not any(isinstance(value, float) and math.isnan(value) for value in self.values):
                 return list(self.values)
         names = [label(value) for value in self.values]

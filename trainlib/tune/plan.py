@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from trainlib.config import RunConfig
+from trainlib.config import RunConfig, ScalingConfig
 from trainlib.tune.config import TuneConfig
 from trainlib.tune.trainable import Trainable
-from trainlib.tune.variants import Space
+from trainlib.tune.variants import Space, leaves
 
 __all__ = ["SweepPlan"]
 
@@ -24,6 +25,8 @@ class SweepPlan:
     space: Space
     config: TuneConfig
     run_config: RunConfig
+    run_fields: dict[str, Any]
+    """What the sweep itself says about runs; what it does not, the trainer of a trial says."""
     settings: bytes
     """What another process needs to go on with it."""
     restored_run: str | None = None
@@ -49,11 +52,18 @@ class SweepPlan:
         """The same for the same space, in any process."""
         return hashlib.sha256(self.space.fingerprint.encode()).hexdigest()
 
+    @cached_property
+    def gang(self) -> ScalingConfig | None:
+        """What every trial asks for; None if that differs."""
+        settings = self.space.tree.get("scaling_config", {})
+        if next(leaves(settings), None) is not None or len(self.trainable.trainers) > 1:
+            return None
+        return self.trainable.trainer({"scaling_config": settings}, self.run_fields).scaling_config
+
     @property
     def reads_data(self) -> bool:
         """Whether trials get datasets."""
-        tried = isinstance(self.space.tree, dict) and "datasets" in self.space.tree
-        return tried or any(trainer.datasets for trainer in self.trainable.trainers)
+        return "datasets" in self.space.tree or any(trainer.datasets for trainer in self.trainable.trainers)
 
     @property
     def total(self) -> int | None:

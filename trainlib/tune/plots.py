@@ -59,7 +59,7 @@ def draw(study: Study, folder: Path, metric: str) -> list[Path]:
     if varied and len({trial.value for trial in complete}) > 1:
         named["param_importances"] = pictures.plot_param_importances
     folder.mkdir(parents=True, exist_ok=True)
-    with plt.ioff():  # a notebook or a window of the user's shows none of it
+    with plt.ioff(), plt.rc_context():  # a notebook of the user's shows none of it, and keeps its own style
         return [_save(plot, study, folder / f"{name}.png", metric) for name, plot in named.items()]
 
 

@@ -9,7 +9,6 @@ from trainlib.errors import TrainingFailedError
 from trainlib.execution.causes import Cause
 from trainlib.registry.run import read_run
 from trainlib.registry.sweeps import RecordedTrial
-from trainlib.result import Result
 from trainlib.tune.result_grid import ResultGrid
 from trainlib.tune.trial import SweepTrial, TrialState
 
@@ -32,11 +31,11 @@ def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
     run = read_run(run_id, plan.run_config)
     try:
         sweep = Sweep(plan, run, tags={})
-        trials = recall(sweep)
+        results = [trial.result or trial.before for trial in recall(sweep)]
     finally:
         run.metrics.close()
     return ResultGrid(
-        [trial.result or _so_far(sweep, trial) for trial in trials],
+        [result for result in results if result is not None],
         metric=sweep.metric,
         mode=sweep.mode,
         run_id=run_id,
@@ -44,32 +43,31 @@ def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
     )
 
 
-def _so_far(sweep: Sweep, trial: SweepTrial) -> Result:
-    assert trial.recorded is not None
-    history = sweep.registry.history(trial.recorded, sweep.metric)
-    return sweep.registry.result_of(trial.recorded, history, trial.trainer.run_config, trial.config)
-
-
 def _recalled(sweep: Sweep, recorded: RecordedTrial) -> SweepTrial:
-    trial = sweep.trial_of(recorded.point, sweep.plan.space.config_of(recorded.point))
+    trial = sweep.trial_at(recorded.point)
     trial.name = recorded.run.info.run_name
     trial.recorded = recorded
-    history = sweep.registry.history(recorded, sweep.metric)
+    trial.before = sweep.registry.result_of(recorded, sweep.metric, trial.trainer.run_config, trial.config)
+    history = trial.before.history
     if history:
         trial.latest, trial.iteration = history[-1], history[-1]["training_iteration"]
         trial.score = next((row[sweep.metric] for row in reversed(history) if sweep.metric in row), None)
     _learn(sweep, trial.number, history)
     last = _last_attempt(recorded.run.data.tags)
+    outcome = last.get("outcome")
     match recorded.run.info.status:
-        case "FINISHED":
-            trial.state = TrialState.STOPPED if last.get("outcome") == "stopped" else TrialState.TERMINATED
+        # It had ended, although its process was killed before it could say so.
+        case "FINISHED" | "RUNNING" if outcome in ("finished", "stopped"):
+            trial.state = TrialState.STOPPED if outcome == "stopped" else TrialState.TERMINATED
+        case "FINISHED":  # the sweep's time was over before it had its turn again
+            trial.state = TrialState.TERMINATED
         case "FAILED" if not sweep.plan.resume_errored:
             trial.state = TrialState.ERROR
-            cause = Cause(last["outcome"]) if last.get("outcome") in list(Cause) else Cause.USER
+            cause = Cause(outcome) if outcome in list(Cause) else Cause.USER
             trial.error = TrainingFailedError(last.get("message") or "it failed", cause=cause)
         case _:
             return trial
-    trial.result = sweep.registry.result_of(recorded, history, trial.trainer.run_config, trial.config)
+    trial.result = trial.before
     trial.result.error = trial.error
     sweep.search.tell(
         trial.point,

@@ -83,7 +83,7 @@ class ResultGrid(Sequence[Result]):
         scope: str = "last",
         filter_nan_and_inf: bool = True,
     ) -> Result:
-        """The best trial's result.
+        """The best trial's result. One that failed counts only where all of them did.
 
         Args:
             metric: what it is best in; that of TuneConfig by default.
@@ -104,7 +104,7 @@ class ResultGrid(Sequence[Result]):
         if mode not in ("max", "min"):
             raise ValueError(f"mode is {mode!r}: use 'max' or 'min'")
         scored = []
-        for result in self._results:
+        for result in [result for result in self._results if result.error is None] or self._results:
             value = score_of(result, metric, mode, scope)
             if value is not None and not (filter_nan_and_inf and not math.isfinite(value)):
                 scored.append((value, result))
@@ -128,7 +128,7 @@ class ResultGrid(Sequence[Result]):
             metrics = dict(result.metrics or {})
             config = metrics.pop("config", {})
             if filter_metric is not None:
-                having = [row for row in result.history if filter_metric in row]
+                having = [row for row in result.history if not math.isnan(row.get(filter_metric, math.nan))]
                 if having:
                     pick = max if filter_mode == "max" else min
                     metrics.update(pick(having, key=lambda row: row[filter_metric]))
@@ -160,5 +160,6 @@ def score_of(result: Result, metric: str, mode: str, scope: str) -> float | None
         case "last-10-avg":
             return fmean(values[-10:])
         case "all":
-            return max(values) if mode == "max" else min(values)
+            numbers = [value for value in values if not math.isnan(value)] or values
+            return max(numbers) if mode == "max" else min(numbers)
     raise ValueError(f"scope is {scope!r}: use last, avg, last-5-avg, last-10-avg or all")

@@ -154,7 +154,7 @@ class ExperimentPlateauStopper(Stopper):
 
 
 class TimeoutStopper(Stopper):
-    """Ends the sweep after some time, counted from when the stopper was made.
+    """Ends the sweep after some time, counted from when the stopper was made, and anew when a sweep is restored.
 
     Example:
         >>> TimeoutStopper(3600).stop_all()
@@ -167,6 +167,9 @@ class TimeoutStopper(Stopper):
             raise ValueError(f"timeout is {seconds:g} s: nothing could run")
         self._seconds = seconds
         self._deadline = time.time() + seconds
+
+    def __reduce__(self) -> Any:
+        return TimeoutStopper, (self._seconds,)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         return False

@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from trainlib.config import RunConfig
-from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
-from trainlib.execution.causes import Cause
+from trainlib.errors import CheckpointsNeededError, MetricNotReportedError, TrainingFailedError
+from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.waiting import CancelledInThreadError
 from trainlib.history import FILLED_IN
-from trainlib.registry.checkpoints import as_checkpoint
-from trainlib.registry.run import RegisteredRun, open_run
+from trainlib.registry.run import AttemptRecord, RegisteredRun, open_run
 from trainlib.registry.sweeps import TrialRegistry, point_tags
 from trainlib.result import Result
 from trainlib.stopping import should_stop, stops_all
@@ -65,6 +64,7 @@ class Sweep:
         self._spent_before = 0.0
         self._started = time.monotonic()
         self._best_written: float | None = None
+        self._best_step = run.iterations_before
         self._noted_s = 0.0
 
     @classmethod
@@ -78,6 +78,7 @@ class Sweep:
         run = open_run(
             config,
             default_name=f"{plan.trainable.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
+            kind="sweep",
             run=plan.restored_run,
             flow_run_id=flow_run_id,
             tags={**extra, **tags},
@@ -102,18 +103,22 @@ class Sweep:
         search = config.search_alg if isinstance(config.search_alg, str) else type(config.search_alg).__name__
         params = {"tuned": self.plan.trainable.name, "search_alg": search, "scheduler": scheduler}
         asked = {"metric": self.metric, "mode": self.mode, "num_samples": config.num_samples, "seed": config.seed}
-        tags = {SPACE: self.plan.space_digest, "trainlib.kind": "sweep"}
-        self.run.describe({**params, **asked, "trials": self.plan.total}, tags)
         self.run.save_trainer(self.plan.settings)
+        # Last: a sweep that has it can be restored.
+        self.run.describe({**params, **asked, "trials": self.plan.total}, {SPACE: self.plan.space_digest})
 
     def _take_over(self) -> None:
         before = self.run.client.get_run(self.run.run_id).data.tags
         if SPACE not in before:  # its process was killed before it could say what it was about to do
             self.run.continued = False
             self._describe()
+        else:
+            self.run.save_trainer(self.plan.settings)  # it may be restored with other settings than before
         self._spent_before = float(before.get(_SPENT, "0"))
         for trial in recall(self):
             self.trials.add(trial)
+            if trial.state.is_final and trial.recorded is not None and trial.recorded.run.info.status == "RUNNING":
+                self.registry.end(trial.recorded, "FINISHED")
         self._metric_was_seen = any(trial.score is not None for trial in self.trials)
         self.search.go_on_after(len(self.trials))
 
@@ -131,7 +136,7 @@ class Sweep:
             if following is None and not waiting:
                 return None
             chosen = self.scheduler.first_of([*waiting, *([following] if following is not None else [])])
-            gang = waiting[chosen].trainer.scaling_config if chosen in waiting else self.likely_gang
+            gang = waiting[chosen].trainer.scaling_config if chosen in waiting else self.plan.gang
             if gang is not None and not has_room(total, spare_cpus, running, gang):
                 return None
             trial = waiting.get(chosen) or self._make(chosen)
@@ -150,14 +155,6 @@ class Sweep:
         return number if self.plan.total is None or number < self.plan.total else None
 
     @property
-    def likely_gang(self) -> Any:
-        """What a new trial will ask for, as far as that is known before it is chosen."""
-        varies = any(name.startswith("scaling_config") for name in self.plan.space.domains)
-        return (
-            None if varies or len(self.plan.trainable.trainers) > 1 else self.plan.trainable.trainers[0].scaling_config
-        )
-
-    @property
     def is_over(self) -> bool:
         """Whether nothing runs and nothing is to be run."""
         with self._lock:
@@ -169,23 +166,42 @@ class Sweep:
         return self._following is not None or bool(self.trials.waiting)
 
     def _make(self, number: int) -> SweepTrial:
-        point, tree = self.search.ask(number)
-        trial = self.trial_of(point, tree)
+        try:
+            point, tree = self.search.ask(number)
+        except Exception as error:  # a function of sample_from is the user's
+            trial = self._broken(Point(number, {}), error)
+        else:
+            trial = self._trial_of(point, tree)
         self.trials.add(trial)
         return trial
 
-    def trial_of(self, point: Point, tree: dict[str, Any]) -> SweepTrial:
-        """A trial for a point of the space."""
-        trainable = self.plan.trainable
-        trial = SweepTrial(
-            point=point,
-            config=trainable.config(tree),
-            shown=self.plan.space.shown(tree),
-            trainer=trainable.trainer(tree, self.plan.run_config),
-        )
-        if creator := self.plan.config.trial_name_creator:
-            trial.name = str(creator(trial))
+    def trial_at(self, point: Point) -> SweepTrial:
+        """A trial for a point that an earlier process chose."""
+        try:
+            tree = self.plan.space.config_of(point)
+        except Exception as error:  # it was broken then, too
+            return self._broken(point, error)
+        return self._trial_of(point, tree)
+
+    def _trial_of(self, point: Point, tree: dict[str, Any]) -> SweepTrial:
+        plan = self.plan
+        config, shown = plan.trainable.config(tree), plan.space.shown(tree)
+        try:
+            trial = SweepTrial(point, config, shown, plan.trainable.trainer(tree, plan.run_fields))
+            if creator := plan.config.trial_name_creator:
+                trial.name = str(creator(trial))
+        except Exception as error:  # settings that no trainer takes, or a function of the user's
+            return self._broken(point, error, config, shown)
         self._judge_it(trial)
+        return trial
+
+    def _broken(
+        self, point: Point, error: Exception, config: dict[str, Any] | None = None, shown: dict[str, Any] | None = None
+    ) -> SweepTrial:
+        """A trial that fails as soon as it has its turn: one bad point is no reason to end a sweep."""
+        trial = SweepTrial(point, config or {}, shown or {}, self.plan.trainable.trainer({}, self.plan.run_fields))
+        text = " ".join(str(error).split())
+        trial.broken = TrainingFailedError(f"its settings make no training: {text}", cause=Cause.USER)
         return trial
 
     def _judge_it(self, trial: SweepTrial) -> None:
@@ -210,7 +226,15 @@ class Sweep:
                 tags = {"trainlib.framework": trial.trainer.backend_config.framework}
                 run = self.registry.create(trial.number, trial.name, trial.point, trial.trainer.run_config, tags)
             params = {} if trial.recorded is not None and trial.recorded.run.data.params else trial.shown
-            training = Training.of_trial(trial.trainer, run, listeners, params=params)
+            try:
+                if trial.broken is not None:
+                    raise trial.broken
+                training = Training.of_trial(trial.trainer, run, listeners, params=params)
+            except Exception as error:
+                trial.before = Result(run_id=run.run_id, run_url=run.url, log_dir=str(run.log_dir))
+                run.record(AttemptRecord(len(run.attempts) + 1, cause_of(error).value, None, message=str(error)))
+                run.close("FAILED")
+                raise
             training.in_step = not trial.ends_by_itself
             with self._lock:
                 trial.training = training
@@ -232,10 +256,11 @@ class Sweep:
         assert trial.training is not None
         trial.point, trial.config = taken.point, self.plan.trainable.config(taken.tree)
         trial.shown = self.plan.space.shown(taken.tree)
-        trial.trainer = self.plan.trainable.trainer(taken.tree, self.plan.run_config)
+        trial.trainer = self.plan.trainable.trainer(taken.tree, self.plan.run_fields)
         self._judge_it(trial)
         numbers = {f"config.{name}": value for name, value in trial.shown.items() if isinstance(value, (int, float))}
         trial.training.run.metrics.note(tags=point_tags(trial.point))
+        trial.training.run.metrics.flush()  # the params first: weights without them would be another trial's
         trial.training.take_over(taken.store, trial.trainer, numbers)
 
     def _judge(self, trial: SweepTrial, own: RunConfig, trial_id: str, result: dict[str, Any]) -> bool:
@@ -253,13 +278,16 @@ class Sweep:
                     return True
                 return should_stop(own.stop, trial_id, result)
             self._metric_was_seen = True
-            stops = should_stop(own.stop, trial_id, result)
-            if stops_all(own.stop):
-                self._end(None)
+            try:
+                stops = should_stop(own.stop, trial_id, result)
+                if stops_all(own.stop):
+                    self._end(None)
+                if stops or self._ending:
+                    return True
+                verdict = self.scheduler.on_result(trial.number, result, others_wait=self._others_wait)
+            except Exception as error:  # e.g. a time_attr that nobody reports: it would be so for each trial
+                self._end(error)
                 return True
-            if stops:
-                return True
-            verdict = self.scheduler.on_result(trial.number, result, others_wait=self._others_wait)
             if verdict in (Verdict.CONTINUE, Verdict.DONE):
                 return verdict is Verdict.DONE
             trial.verdict = TrialState.PAUSED if verdict is Verdict.PAUSE else TrialState.STOPPED
@@ -323,28 +351,23 @@ class Sweep:
         best = self.best()
         if best is not None and best.score is not None and best.score != self._best_written:
             self._best_written = best.score
+            self._best_step = max(self._best_step + 1, self.trials.ended)
             self.run.metrics.write(
-                self.trials.ended, {f"best_{self.metric}": best.score}, time.time(), warn=lambda text: None
+                self._best_step, {f"best_{self.metric}": best.score}, time.time(), warn=lambda text: None
             )
 
     def _unfinished(self, trial: SweepTrial) -> Result:
-        run = trial.training.run if trial.training is not None else None
-        newest = run.checkpoints.newest() if run is not None else None
-        return Result(
-            metrics=dict(trial.latest),
-            checkpoint=as_checkpoint(newest) if newest is not None else None,
-            log_dir=str(run.log_dir) if run is not None else None,
-            run_id=run.run_id if run is not None else None,
-            run_url=run.url if run is not None else None,
-            history=trial.training.rows() if trial.training is not None else [],
-        )
+        result = trial.training.so_far() if trial.training is not None else trial.before or Result()
+        result.metrics = result.metrics or dict(trial.latest)
+        return result
 
     def _close(self, trial: SweepTrial) -> None:
         """End a trial's run, and let go of what only a running trial needs."""
-        training = trial.training
-        if training is not None:
+        if trial.training is not None:
             cancelled = CancelledInThreadError() if trial.state is TrialState.CANCELLED else None
-            training.close(trial.error or cancelled)
+            trial.training.close(trial.error or cancelled)
+        elif trial.recorded is not None and trial.error is None:  # it did not have its turn again
+            self.registry.end(trial.recorded, "KILLED" if trial.state is TrialState.CANCELLED else "FINISHED")
         if not isinstance(self.scheduler, PopulationBasedTraining):  # there, others may still take over its weights
             trial.training = None
 
@@ -381,6 +404,8 @@ class Sweep:
         for trial in self.trials.running:
             trial.was_cut = True
             if trial.training is not None:
+                if fatal is not None:
+                    trial.training.ends_as = "cut off"
                 trial.training.end()
         self.changes.put(None)
 
@@ -397,11 +422,11 @@ class Sweep:
         try:
             for trial in self.trials.waiting:
                 trial.state = TrialState.CANCELLED if error is not None else TrialState.TERMINATED
-                if trial.training is None:
+                if trial.training is None and trial.recorded is None:
                     trial.state = TrialState.CANCELLED  # it was chosen, and never ran
                 else:
                     self._note_end(trial, None)
-                self._close(trial)
+                    self._close(trial)
             self.callbacks.end()
         finally:
             self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")

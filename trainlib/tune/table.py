@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections import Counter
@@ -22,6 +23,8 @@ __all__ = ["SweepTerminal", "rows_of", "summary_of"]
 
 _REFRESH_S = 0.25
 _MOST_ROWS = 16
+_WORKER = re.compile(r"rank \d+ \(node .*?, pid \d+\)")
+_ATTEMPT = re.compile(r" \(attempt \d+\)")
 _STYLES = {
     TrialState.RUNNING: "cyan",
     TrialState.TERMINATED: "green",
@@ -129,7 +132,7 @@ def summary_of(sweep: Sweep) -> list[str]:
     """How a sweep ended: its trials by state, each error once, and the best trial with its link."""
     states = Counter(trial.state for trial in sweep.trials)
     lines = [f"{len(sweep.trials)} trials: {', '.join(f'{count} {state.value}' for state, count in states.items())}"]
-    errors = Counter(_essence(trial.error) for trial in sweep.trials if trial.error is not None)
+    errors = Counter(essence(trial.error) for trial in sweep.trials if trial.error is not None)
     lines += [f"failed {count}x: {error}" for error, count in errors.most_common()]
     best = sweep.best()
     if best is not None and best.result is not None and sweep.metric is not None:
@@ -139,10 +142,17 @@ def summary_of(sweep: Sweep) -> list[str]:
     return lines
 
 
-def _essence(error: BaseException) -> str:
-    """An error without what differs between trials: rank, node, process."""
+def essence(error: BaseException) -> str:
+    """An error without what differs between trials.
+
+    Example:
+        >>> essence(RuntimeError("rank 1 (node 10.0.0.1, pid 7) was killed (attempt 2)"))
+        'a worker was killed'
+    """
     cause = error.__cause__
-    return f"{type(cause).__name__}: {cause}" if cause is not None else _first_line(error)
+    if cause is not None:
+        return f"{type(cause).__name__}: {cause}"
+    return _ATTEMPT.sub("", _WORKER.sub("a worker", _first_line(error)))
 
 
 def _first_line(error: BaseException) -> str:

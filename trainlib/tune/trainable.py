@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -34,7 +34,8 @@ class Trainable:
         values = domain.values if isinstance(domain, Categorical) else (given,)
         self.trainers = [_as_trainer(value) for value in values]
         self.is_function = not any(isinstance(value, BaseTrainer) for value in values)
-        self._domain = type(domain)(tuple(self.trainers)) if isinstance(domain, Categorical) else None
+        named = tuple(Candidate(*both) for both in zip(_names(self.trainers), self.trainers, strict=True))
+        self._domain = type(domain)(named) if isinstance(domain, Categorical) else None
 
     @property
     def name(self) -> str:
@@ -50,15 +51,13 @@ class Trainable:
         """What the trainer says about runs, where the sweep itself says nothing."""
         return self.trainers[0].run_config
 
-    def space(self, param_space: Mapping[str, Any] | None) -> Space:
+    def space(self, param_space: Mapping[str, Any]) -> Space:
         """The search space, by settings of a trainer.
 
         Raises:
             ValueError: there is no such setting, or a value cannot be sent to workers.
         """
-        if param_space is not None and not isinstance(param_space, Mapping):
-            raise TypeError(f"param_space is a {type(param_space).__name__}: pass a dict")
-        tree = dict(param_space or {})
+        tree = dict(param_space)
         if self.is_function:
             tree = {_CONFIG: tree}
         known = {name for trainer in self.trainers for name in trainer._settings()}
@@ -73,19 +72,47 @@ class Trainable:
             tree = {_TRAINER: self._domain, **tree}
         return Space(tree, root=(_CONFIG,) if self.is_function else ())
 
+    def with_each_dataset(self, space: Space) -> Iterator[DataParallelTrainer]:
+        """The trainers, and copies of the first with each of the datasets that a sweep may choose."""
+        yield from self.trainers
+        for path, domain in leaves(space.tree.get("datasets", {})):
+            for value in domain.values if isinstance(domain, Categorical) and len(path) < 2 else ():
+                yield self.trainer({"datasets": {path[0]: value} if path else value}, {})
+
     def config(self, tree: dict[str, Any]) -> dict[str, Any]:
         """A trial's config as a user wrote it."""
-        shown: dict[str, Any] = {key: type(value).__name__ if key == _TRAINER else value for key, value in tree.items()}
+        shown: dict[str, Any] = {key: value.__name__ if key == _TRAINER else value for key, value in tree.items()}
         return dict(shown[_CONFIG]) if self.is_function and self._domain is None else shown
 
-    def trainer(self, tree: dict[str, Any], run_config: RunConfig) -> DataParallelTrainer:
-        """The trainer of a trial; ``run_config`` is the sweep's, and the trial's own goes before it."""
-        base: DataParallelTrainer = tree.get(_TRAINER, self.trainers[0])
-        settings = {**base._settings(), "run_config": run_config}
+    def trainer(self, tree: dict[str, Any], run_fields: Mapping[str, Any]) -> DataParallelTrainer:
+        """The trainer of a trial. What the sweep says about runs goes before what the trainer says, and the trial's own
+        settings go before both.
+        """
+        base = tree[_TRAINER].trainer if _TRAINER in tree else self.trainers[0]
+        settings = {**base._settings(), "run_config": merged(base.run_config, run_fields)}
         for key, value in tree.items():
             if key != _TRAINER and key in settings:
                 settings[key] = merged(settings[key], value)
         return type(base)(**settings)
+
+
+class Candidate:
+    """A trainer that a sweep may choose, under a name that tells it from the others."""
+
+    def __init__(self, name: str, trainer: DataParallelTrainer) -> None:
+        self.__name__ = name
+        self.trainer = trainer
+
+
+def _names(trainers: Sequence[DataParallelTrainer]) -> list[str]:
+    """What the trainers are called: by their type, or where that leaves them alike, by what they train."""
+    types = [type(trainer).__name__ for trainer in trainers]
+    functions = [getattr(trainer.train_loop_per_worker, "__name__", "function") for trainer in trainers]
+    if len(set(types)) == len(types):
+        return types
+    if len(set(functions)) == len(functions):
+        return functions
+    return [f"{index}: {name}" for index, name in enumerate(functions)]
 
 
 class ReportsWhatIsReturned:

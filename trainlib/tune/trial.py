@@ -53,13 +53,7 @@ class SweepTrial:
     """What a sweep knows of a trial. Changed under the sweep's lock only."""
 
     def __init__(
-        self,
-        *,
-        point: Point,
-        config: dict[str, Any],
-        shown: dict[str, Any],
-        trainer: DataParallelTrainer,
-        recorded: RecordedTrial | None = None,
+        self, point: Point, config: dict[str, Any], shown: dict[str, Any], trainer: DataParallelTrainer
     ) -> None:
         self.point = point
         self.config = config
@@ -67,7 +61,8 @@ class SweepTrial:
         self.shown = shown
         """What varies between trials, by name."""
         self.trainer = trainer
-        self.recorded = recorded
+        self.recorded: RecordedTrial | None = None
+        """Its run, if an earlier process began it."""
         self.name = default_name(point.number, shown)
         self.state = TrialState.PENDING
         self.verdict = TrialState.TERMINATED
@@ -82,6 +77,10 @@ class SweepTrial:
         self.was_cut = False
         """Whether the sweep ended while it ran."""
         self.result: Result | None = None
+        self.before: Result | None = None
+        """What an earlier process of the sweep had of it."""
+        self.broken: Exception | None = None
+        """What is wrong with its point: there is nothing to train with."""
         self.error: BaseException | None = None
         self.ends_by_itself = True
         """Whether neither the scheduler nor RunConfig.stop can end it at a report."""

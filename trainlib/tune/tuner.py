@@ -58,9 +58,12 @@ class Tuner:
         """
         self._given = trainable
         self._trainable = Trainable(trainable)
+        if param_space is not None and not isinstance(param_space, dict):
+            raise TypeError(f"param_space is a {type(param_space).__name__}: pass a dict")
         self._param_space = dict(param_space or {})
         self.tune_config = _as(TuneConfig, tune_config, "tune_config")
-        self.run_config: RunConfig = merged(self._trainable.run_config, _set_fields(run_config))
+        self._run_fields = _set_fields(run_config)
+        self.run_config: RunConfig = merged(self._trainable.run_config, self._run_fields)
         self._results: ResultGrid | None = None
         self._restored_run: str | None = None
         self._resume_errored = False
@@ -139,7 +142,7 @@ class Tuner:
         """
         scheduler = self.tune_config.make_scheduler()
         space = self._trainable.space(self._param_space)
-        for trainer in self._trainable.trainers:
+        for trainer in self._trainable.with_each_dataset(space):
             trainer.look_at_data()  # what cannot be read is told before anything starts
         if isinstance(scheduler, PopulationBasedTraining):
             require_mutations(scheduler, self._param_space)
@@ -153,6 +156,7 @@ class Tuner:
             space=space,
             config=self.tune_config,
             run_config=self.run_config,
+            run_fields=self._run_fields,
             settings=self._dumps(),
             restored_run=self._restored_run,
             resume_errored=self._resume_errored,
@@ -180,7 +184,7 @@ class Tuner:
         settings = {
             **packed(self._given, self._param_space),
             "tune_config": self.tune_config,
-            "run_config": self.run_config.model_copy(update={"callbacks": None}),
+            "run_config": {**self._run_fields, "callbacks": None},
         }
         try:
             return cloudpickle.dumps(settings)  # type: ignore[no-any-return]

@@ -122,10 +122,6 @@ class Space:
             values[name] = value if plain else label(value)
         return values
 
-    def path_of(self, name: str) -> Path:
-        """Where the value of that name is."""
-        return next(path for path, own in self._names.items() if own == name)
-
     def _drawn(self, node: Any, path: Path, choose: Callable[[str, Domain], Param], prefix: str | None = None) -> Any:
         match node:
             case Function():

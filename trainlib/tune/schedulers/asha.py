@@ -45,11 +45,10 @@ class AsyncHyperBandScheduler(TrialScheduler):
         self.stop_last_trials = stop_last_trials
         self._rungs = [rungs(grace_period, max_t, reduction_factor, skip=skip) for skip in range(brackets)]
         self._scores: dict[tuple[int, float], dict[int, float]] = {}
-        self._bracket_of: dict[int, int] = {}
 
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
         time = self.time(result)
-        bracket = self._bracket_of.setdefault(trial, len(self._bracket_of) % len(self._rungs))
+        bracket = trial % len(self._rungs)
         reached = [rung for rung in self._rungs[bracket] if rung <= time]
         verdict = Verdict.CONTINUE
         if reached:

@@ -1,0 +1,145 @@
+"""What a sweep knows after its process was killed, at moments that no signal hits reliably.
+
+The sweeps are led by hand, without workers, against a real MLflow store.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from trainlib import DataParallelTrainer, RunConfig, tune
+from trainlib.errors import TrainingFailedError
+from trainlib.execution.causes import Cause
+from trainlib.execution.events import Report
+from trainlib.registry.provenance import Driver
+from trainlib.registry.run import AttemptRecord
+from trainlib.training import Training
+from trainlib.tune import ASHAScheduler, TuneConfig, Tuner
+from trainlib.tune.sweep import Sweep
+from trainlib.tune.trial import SweepTrial, TrialState
+
+CPUS = {"CPU": 8.0}
+
+
+def train_func(config):
+    raise AssertionError("nobody runs it here")
+
+
+def begin(name: str, **config: Any) -> Sweep:
+    tuner = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([0, 1, 2])},
+        tune_config=TuneConfig(metric="loss", mode="min", **config),
+        run_config=RunConfig(name=name, verbose=0),
+    )
+    return Sweep.open(tuner.plan, flow_run_id=None, tags={})
+
+
+def start(sweep: Sweep, *losses: float) -> SweepTrial:
+    """Start the next trial, and have it report."""
+    trial = sweep.next_trial(CPUS, 0)
+    assert trial is not None
+    training = sweep.begin(trial, [])
+    for iteration, loss in enumerate(losses, start=1):
+        training.report(Report(iteration, {"loss": loss}, None, time.time(), 0.1))
+    training.run.metrics.flush()
+    return trial
+
+
+def kill(registry, sweep: Sweep) -> None:
+    """Have the sweep look as if its process had been killed."""
+    gone = Driver(Driver.this().host, 2**22 + 1, "1")  # beyond the greatest pid that there can be
+    registry.set_tag(sweep.run.run_id, "trainlib.driver", str(gone))
+
+
+def status(registry, trial: SweepTrial) -> str:
+    assert trial.recorded is not None
+    return registry.get_run(trial.recorded.run.info.run_id).info.status
+
+
+def test_a_trial_that_has_no_turn_again_keeps_what_it_had(registry):
+    killed = begin("no-turn")
+    start(killed, 5.0)
+    start(killed, 2.0, 0.5)
+    kill(registry, killed)
+    sweep = begin("no-turn", time_budget_s=1e-9)
+    sweep.end_if_time_is_over()
+    assert sweep.is_over
+    sweep.close(None)
+    assert [result.metrics["loss"] for result in sweep.results] == [5.0, 0.5]
+    assert [status(registry, trial) for trial in sweep.trials] == ["FINISHED", "FINISHED"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"), [("finished", TrialState.TERMINATED), ("stopped", TrialState.STOPPED), ("cut off", None)]
+)
+def test_a_trial_whose_end_is_recorded_does_not_run_again(registry, outcome, state):
+    killed = begin(f"recorded-{outcome}")
+    trial = start(killed, 5.0)
+    trial.training.run.record_success(AttemptRecord(1, outcome, None))
+    kill(registry, killed)
+    sweep = begin(f"recorded-{outcome}")
+    (recalled,) = sweep.trials
+    if state is None:
+        assert recalled.state.waits
+        assert status(registry, recalled) == "RUNNING"
+    else:
+        assert recalled.state is state
+        assert status(registry, recalled) == "FINISHED"
+        assert sweep.results[0].metrics["loss"] == 5.0
+    sweep.close(None)
+
+
+def test_a_sweep_and_a_training_of_one_name_are_two_things(registry):
+    run_config = RunConfig(name="one-name", verbose=0)
+    training = Training.open(DataParallelTrainer(train_func, run_config=run_config), listeners=[])
+    registry.set_tag(training.run.run_id, "trainlib.driver", str(Driver(Driver.this().host, 2**22 + 1, "1")))
+    sweep = begin("one-name")
+    assert sweep.run.run_id != training.run.run_id
+    kill(registry, sweep)
+    again = Training.open(DataParallelTrainer(train_func, run_config=run_config), listeners=[])
+    assert again.run.run_id == training.run.run_id
+    again.close(None)
+    sweep.close(None)
+
+
+def test_the_best_value_goes_on_after_trials_are_tried_again(registry, curve):
+    killed = begin("best-again")
+    for loss in (7.0, 8.0):
+        trial = start(killed, loss)
+        failure = TrainingFailedError("no", cause=Cause.USER)
+        trial.training.run.record(AttemptRecord(1, "user", None, message="no"))
+        killed.ended(trial, None, None if loss == 7.0 else failure)
+    killed.run.metrics.flush()
+    assert curve(killed.run.run_id, "best_loss") == [(1, 7.0)]
+    killed.close(KeyboardInterrupt())
+    sweep = Sweep.open(Tuner.restore(killed.run.run_id, resume_errored=True).plan, flow_run_id=None, tags={})
+    retried = start(sweep, 1.0)
+    assert retried.number == 1
+    sweep.ended(retried, None, None)
+    sweep.close(None)
+    assert curve(killed.run.run_id, "best_loss")[-1][1] == 1.0
+
+
+def test_what_is_restored_with_other_settings_keeps_them(registry):
+    begun = begin("more-samples", num_samples=2)
+    begun.close(KeyboardInterrupt())
+    more = TuneConfig(metric="loss", mode="min", num_samples=4)
+    restored = Sweep.open(Tuner.restore("more-samples", tune_config=more).plan, flow_run_id=None, tags={})
+    restored.close(KeyboardInterrupt())
+    assert Tuner.restore("more-samples").plan.total == 12
+
+
+def test_a_scheduler_that_cannot_judge_ends_the_sweep():
+    sweep = begin("no-time", scheduler=ASHAScheduler(time_attr="epoch"))
+    trial = sweep.next_trial(CPUS, 0)
+    training = sweep.begin(trial, [])
+    assert training.report(Report(1, {"loss": 1.0}, None, time.time(), 0.1)), "the trial ends"
+    assert "epoch" in str(sweep.fatal)
+    assert sweep.next_trial(CPUS, 0) is None
+    sweep.ended(trial, None, None)
+    assert trial.state is TrialState.CANCELLED
+    sweep.close(sweep.fatal)

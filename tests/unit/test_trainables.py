@@ -1,0 +1,84 @@
+"""How the settings of a trial reach its trainer."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainlib import CheckpointConfig, DataParallelTrainer, RunConfig, ScalingConfig, tune
+from trainlib.errors import CapacityError, DataError
+from trainlib.torch import TorchTrainer
+from trainlib.tune import Tuner
+from trainlib.tune.capacity import require_room
+from trainlib.tune.search import Search
+
+
+def first(config):
+    pass
+
+
+def second(config):
+    pass
+
+
+def drawn(tuner: Tuner) -> list[tuple[dict, DataParallelTrainer]]:
+    """What is shown of each point of a grid, and its trainer."""
+    plan = tuner.plan
+    search = Search(plan.space, "random", mode=None, seed=0)
+    trees = [search.ask(number)[1] for number in range(plan.total)]
+    return [(plan.space.shown(tree), plan.trainable.trainer(tree, plan.run_fields)) for tree in trees]
+
+
+@pytest.mark.parametrize(
+    ("trainers", "names"),
+    [
+        ([first, second], ["first", "second"]),
+        ([TorchTrainer(first), DataParallelTrainer(first)], ["TorchTrainer", "DataParallelTrainer"]),
+        ([TorchTrainer(first), TorchTrainer(second)], ["first", "second"]),
+        ([TorchTrainer(first), TorchTrainer(first)], ["0: first", "1: first"]),
+    ],
+)
+def test_trainers_of_one_sweep_can_be_told_apart(trainers, names):
+    tuner = Tuner(tune.grid_search(trainers))
+    assert [shown["trainer"] for shown, _ in drawn(tuner)] == names
+
+
+def test_each_trainer_keeps_what_the_sweep_does_not_say():
+    one = DataParallelTrainer(first, run_config=RunConfig(stop={"training_iteration": 3}))
+    keeps = CheckpointConfig(num_to_keep=1)
+    two = DataParallelTrainer(second, run_config=RunConfig(stop={"training_iteration": 7}, checkpoint_config=keeps))
+    tuner = Tuner(tune.grid_search([one, two]), run_config=RunConfig(name="both"))
+    configs = [trainer.run_config for _, trainer in drawn(tuner)]
+    assert [config.stop for config in configs] == [{"training_iteration": 3}, {"training_iteration": 7}]
+    assert [config.checkpoint_config.num_to_keep for config in configs] == [None, 1]
+    assert {config.name for config in configs} == {"both"}
+
+
+def test_what_trials_at_once_take_is_known_where_it_is_the_same_for_all():
+    trainer = DataParallelTrainer(first)
+    fixed = Tuner(trainer, param_space={"scaling_config": {"num_workers": 4}}).plan.gang
+    assert fixed is not None
+    assert fixed.num_workers == 4
+    assert Tuner(trainer, param_space={"scaling_config": {"num_workers": tune.choice([1, 2])}}).plan.gang is None
+    with pytest.raises(CapacityError, match="4 CPU, which is 8 CPU at once; the cluster has 6: lower it to 1"):
+        require_room({"CPU": 6}, 0, 2, fixed)
+
+
+def test_cpus_that_read_data_are_not_the_trials():
+    two = ScalingConfig(num_workers=2)
+    require_room({"CPU": 4}, 0, 2, two)
+    with pytest.raises(CapacityError, match="the cluster has 4, 1 of which have to read data: lower it to 1"):
+        require_room({"CPU": 4}, 1, 2, two)
+    require_room({"CPU": 2}, 1, 1, two)
+
+
+def test_data_to_choose_from_are_looked_at_before_anything_starts(tmp_path):
+    (tmp_path / "good.csv").write_text("x\n1\n")
+    places = [str(tmp_path / "good.csv"), str(tmp_path / "missing.csv")]
+    tuner = Tuner(DataParallelTrainer(first), param_space={"datasets": {"train": tune.grid_search(places)}})
+    with pytest.raises(DataError, match=r"missing\.csv"):
+        _ = tuner.plan
+
+
+def test_a_space_is_a_dict():
+    with pytest.raises(TypeError, match="param_space is a list: pass a dict"):
+        Tuner(first, param_space=[1, 2])
