@@ -1,4 +1,4 @@
-"""What a sweep is to do."""
+"""What a sweep is to do, and the trials that follow from it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from trainlib.config import RunConfig, ScalingConfig
+from trainlib.errors import TrainingFailedError
+from trainlib.execution.causes import Cause
 from trainlib.tune.config import TuneConfig
 from trainlib.tune.trainable import Trainable
-from trainlib.tune.variants import Space, leaves
+from trainlib.tune.trial import SweepTrial
+from trainlib.tune.variants import Point, Space, leaves
 
 __all__ = ["SweepPlan"]
 
@@ -33,6 +36,33 @@ class SweepPlan:
     """The parent run to continue."""
     resume_errored: bool = False
     """Whether trials that failed are tried again, from their newest checkpoints."""
+
+    def trial_of(self, point: Point, tree: dict[str, Any]) -> SweepTrial:
+        """The trial of a point, whose settings are ``tree``."""
+        config, shown = self.trainable.config(tree), self.space.shown(tree)
+        try:
+            trial = SweepTrial(point, config, shown, self.trainable.trainer(tree, self.run_fields))
+            if creator := self.config.trial_name_creator:
+                trial.name = str(creator(trial))
+            return trial
+        except Exception as error:  # settings that no trainer takes, or a function of the user's
+            return self.broken(point, error, config, shown)
+
+    def trial_at(self, point: Point) -> SweepTrial:
+        """The trial of a point that an earlier process chose."""
+        try:
+            return self.trial_of(point, self.space.config_of(point))
+        except Exception as error:  # it was broken then, too
+            return self.broken(point, error)
+
+    def broken(
+        self, point: Point, error: Exception, config: dict[str, Any] | None = None, shown: dict[str, Any] | None = None
+    ) -> SweepTrial:
+        """A trial that fails as soon as it has its turn: one bad point is no reason to end a sweep."""
+        trial = SweepTrial(point, config or {}, shown or {}, self.trainable.trainer({}, self.run_fields))
+        text = " ".join(str(error).split())
+        trial.broken = TrainingFailedError(f"its settings make no training: {text}", cause=Cause.USER)
+        return trial
 
     def require_same_space(self, run: Any) -> None:
         """Refuse to go on with a sweep that was begun with another space; it stays as it is.

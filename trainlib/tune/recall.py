@@ -44,7 +44,8 @@ def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
 
 
 def _recalled(sweep: Sweep, recorded: RecordedTrial) -> SweepTrial:
-    trial = sweep.trial_at(recorded.point)
+    trial = sweep.plan.trial_at(recorded.point)
+    sweep.judges(trial)
     trial.name = recorded.run.info.run_name
     trial.recorded = recorded
     trial.before = sweep.registry.result_of(recorded, sweep.metric, trial.trainer.run_config, trial.config)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from trainlib.config import RunConfig
-from trainlib.errors import CheckpointsNeededError, MetricNotReportedError, TrainingFailedError
+from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
 from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.waiting import CancelledInThreadError
 from trainlib.history import FILLED_IN
@@ -167,44 +167,14 @@ class Sweep:
 
     def _make(self, number: int) -> SweepTrial:
         try:
-            point, tree = self.search.ask(number)
+            trial = self.plan.trial_of(*self.search.ask(number))
         except Exception as error:  # a function of sample_from is the user's
-            trial = self._broken(Point(number, {}), error)
-        else:
-            trial = self._trial_of(point, tree)
+            trial = self.plan.broken(Point(number, {}), error)
+        self.judges(trial)
         self.trials.add(trial)
         return trial
 
-    def trial_at(self, point: Point) -> SweepTrial:
-        """A trial for a point that an earlier process chose."""
-        try:
-            tree = self.plan.space.config_of(point)
-        except Exception as error:  # it was broken then, too
-            return self._broken(point, error)
-        return self._trial_of(point, tree)
-
-    def _trial_of(self, point: Point, tree: dict[str, Any]) -> SweepTrial:
-        plan = self.plan
-        config, shown = plan.trainable.config(tree), plan.space.shown(tree)
-        try:
-            trial = SweepTrial(point, config, shown, plan.trainable.trainer(tree, plan.run_fields))
-            if creator := plan.config.trial_name_creator:
-                trial.name = str(creator(trial))
-        except Exception as error:  # settings that no trainer takes, or a function of the user's
-            return self._broken(point, error, config, shown)
-        self._judge_it(trial)
-        return trial
-
-    def _broken(
-        self, point: Point, error: Exception, config: dict[str, Any] | None = None, shown: dict[str, Any] | None = None
-    ) -> SweepTrial:
-        """A trial that fails as soon as it has its turn: one bad point is no reason to end a sweep."""
-        trial = SweepTrial(point, config or {}, shown or {}, self.plan.trainable.trainer({}, self.plan.run_fields))
-        text = " ".join(str(error).split())
-        trial.broken = TrainingFailedError(f"its settings make no training: {text}", cause=Cause.USER)
-        return trial
-
-    def _judge_it(self, trial: SweepTrial) -> None:
+    def judges(self, trial: SweepTrial) -> None:
         """Have the sweep see each result of a trial, beside what the user set for the end of one."""
         own = trial.trainer.run_config
         trial.ends_by_itself = own.stop is None and not self.scheduler.decides
@@ -257,7 +227,7 @@ class Sweep:
         trial.point, trial.config = taken.point, self.plan.trainable.config(taken.tree)
         trial.shown = self.plan.space.shown(taken.tree)
         trial.trainer = self.plan.trainable.trainer(taken.tree, self.plan.run_fields)
-        self._judge_it(trial)
+        self.judges(trial)
         numbers = {f"config.{name}": value for name, value in trial.shown.items() if isinstance(value, (int, float))}
         trial.training.run.metrics.note(tags=point_tags(trial.point))
         trial.training.run.metrics.flush()  # the params first: weights without them would be another trial's
