@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.data.config import DataConfig
 from trainlib.data.prepared import PreparedData
+from trainlib.frameworks import trainers
 from trainlib.trainer import DataParallelTrainer
 
 __all__ = ["TrainSpec"]
@@ -84,17 +85,7 @@ class TrainSpec(BaseModel):
             ValueError: there is no such function.
         """
         if self._trainer is None:
-            from trainlib.horovod import HorovodTrainer
-            from trainlib.tensorflow import TensorflowTrainer
-            from trainlib.torch import TorchTrainer
-
-            trainers: dict[str, type[DataParallelTrainer]] = {
-                "torch": TorchTrainer,
-                "tensorflow": TensorflowTrainer,
-                "horovod": HorovodTrainer,
-                "function": DataParallelTrainer,
-            }
-            self._trainer = trainers[self.framework](
+            self._trainer = trainers()[self.framework](
                 _load(self.train_loop),
                 train_loop_config=self.train_loop_config,
                 scaling_config=self.scaling_config,

@@ -18,6 +18,7 @@ from trainlib.session import (
     world_rank,
     world_size,
 )
+from trainlib.sgd.trainer import Trainer
 from trainlib.trainer import BaseTrainer, DataParallelTrainer
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "RunConfig",
     "ScalingConfig",
     "TrainContext",
+    "Trainer",
     "TrainingFailedError",
     "get_checkpoint",
     "get_context",

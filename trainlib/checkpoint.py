@@ -21,6 +21,8 @@ __all__ = ["Checkpoint"]
 DICT_FILE = "dict_checkpoint.pkl"
 PREPROCESSOR_KEY = "_preprocessor"
 PREPROCESSOR_FILE = "preprocessor.pkl"
+FILLED_IN = ("_timestamp", PREPROCESSOR_KEY, "_current_checkpoint_id")
+"""What a saved dict has besides what the training function put into it."""
 
 
 class Checkpoint:

@@ -25,6 +25,7 @@ PUBLIC = [
     "trainlib.callbacks",
     "trainlib.execution",
     "trainlib.horovod",
+    "trainlib.sgd",
     "trainlib.tensorflow",
     "trainlib.torch",
     "trainlib.tune",
@@ -48,7 +49,7 @@ def test_public_names_are_documented(name):
 
 def test_importing_the_library_imports_no_framework():
     code = (
-        "import sys, trainlib, trainlib.torch, trainlib.tensorflow, trainlib.horovod, trainlib.tune; "
+        "import sys, trainlib, trainlib.torch, trainlib.tensorflow, trainlib.horovod, trainlib.sgd, trainlib.tune; "
         "print([m for m in ('torch', 'tensorflow', 'horovod', 'prefect', 'mlflow', 'optuna', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

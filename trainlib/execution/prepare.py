@@ -23,7 +23,7 @@ def start(scaling: ScalingConfig, backend: BackendConfig) -> None:
     It only saves time: an attempt does what is missing itself.
     """
     global _preparing
-    _preparing = threading.Thread(target=_prepare, args=(scaling, backend), name="prepare-ray", daemon=True)
+    _preparing = threading.Thread(target=_prepare, args=(_preparing, scaling, backend), name="prepare-ray", daemon=True)
     _preparing.start()
 
 
@@ -33,7 +33,9 @@ def wait() -> None:
         _preparing.join()
 
 
-def _prepare(scaling: ScalingConfig, backend: BackendConfig) -> None:
+def _prepare(before: threading.Thread | None, scaling: ScalingConfig, backend: BackendConfig) -> None:
+    if before is not None:
+        before.join()  # who waits for this one, waits for both
     try:
         cluster.connect()
     except ConnectionFailedError:

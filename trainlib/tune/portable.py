@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle
@@ -11,6 +11,7 @@ import cloudpickle
 from trainlib.data import portable
 from trainlib.trainer import DataParallelTrainer
 from trainlib.tune.domains import Categorical
+from trainlib.tune.trainable import TunedByConfig
 
 __all__ = ["packed", "unpacked"]
 
@@ -59,10 +60,14 @@ def unpacked(kept: dict[str, Any], anew: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pack_trainer(value: Any) -> Any:
+    if isinstance(value, TunedByConfig):
+        return replace(value, trainer=_pack_trainer(value.trainer))
     return _Trainer(type(value), value.dumps()) if isinstance(value, DataParallelTrainer) else value
 
 
 def _unpack_trainer(value: Any) -> Any:
+    if isinstance(value, TunedByConfig):
+        return replace(value, trainer=_unpack_trainer(value.trainer))
     if not isinstance(value, _Trainer):
         return value
     settings = cloudpickle.loads(value.settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
@@ -15,10 +16,17 @@ from trainlib.tune.domains import Categorical
 from trainlib.tune.space import as_domain
 from trainlib.tune.variants import Space, leaves, require_picklable
 
-__all__ = ["Trainable"]
+__all__ = ["Trainable", "TunedByConfig"]
 
 _TRAINER = "trainer"
 _CONFIG = "train_loop_config"
+
+
+@dataclass(frozen=True)
+class TunedByConfig:
+    """A trainer that is tuned like a function: the space is that of its config, without ``train_loop_config`` around it."""
+
+    trainer: Any
 
 
 class Trainable:
@@ -34,6 +42,7 @@ class Trainable:
         values = domain.values if isinstance(domain, Categorical) else (given,)
         self.trainers = [_as_trainer(value) for value in values]
         self.is_function = not any(isinstance(value, BaseTrainer) for value in values)
+        """Whether the space is that of the config alone."""
         named = tuple(Candidate(*both) for both in zip(_names(self.trainers), self.trainers, strict=True))
         self._domain = type(domain)(named) if isinstance(domain, Categorical) else None
 
@@ -141,6 +150,8 @@ def _reports(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _as_trainer(value: Any) -> DataParallelTrainer:
+    if isinstance(value, TunedByConfig):
+        value = value.trainer
     if isinstance(value, DataParallelTrainer):
         for name, setting in value._settings().items():
             if isinstance(setting, dict) and next(leaves(Space(setting).tree), None) is not None:

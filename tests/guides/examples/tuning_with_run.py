@@ -1,6 +1,6 @@
-import trainlib as sgd
-from trainlib import ScalingConfig, tune
-from trainlib.torch import TorchTrainer
+from trainlib import tune
+from trainlib import sgd
+from trainlib.sgd import Trainer
 
 
 def training_func(config):
@@ -10,8 +10,8 @@ def training_func(config):
         sgd.report(output=config["input"])
 
 
-# The guide makes this of RaySGD's own Trainer, with to_tune_trainable().
-trainable = TorchTrainer(training_func, scaling_config=ScalingConfig(num_workers=2))
+trainer = Trainer(backend="torch", num_workers=2)
+trainable = trainer.to_tune_trainable(training_func)
 analysis = tune.run(trainable, config={"num_epochs": 2, "input": tune.grid_search([1, 2, 3])})
 print(analysis.get_best_config(metric="output", mode="max"))
 # {'num_epochs': 2, 'input': 3}
