@@ -72,14 +72,14 @@ def flow_state() -> Callable[[str], str]:
 class Driver:
     """A user's script in a process of its own."""
 
-    def __init__(self, script: Path, *args: str, **env: str) -> None:
+    def __init__(self, script: Path, *args: str, env: dict[str, str]) -> None:
         self._output = script.with_suffix(".log")
         with open(self._output, "wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, str(script), *args],
                 stdout=output,
                 stderr=output,
-                env={**_clean_environment(), **env},
+                env=env,
                 cwd=script.parent,
                 start_new_session=True,
                 # Whoever runs the tests in the background makes them ignore Ctrl-C; a user's script does not.
@@ -109,21 +109,29 @@ class Driver:
         return json.loads(self.output.strip().splitlines()[-1])
 
 
-def _clean_environment() -> dict[str, str]:
-    """The session's environment, without its own Prefect server, and as if it had not been started by make."""
-    left_out = ("PREFECT_API_URL", "RAY_ADDRESS", "MAKELEVEL")
+def _clean_environment(own_server: bool) -> dict[str, str]:
+    """The session's environment, as if it had not been started by make."""
+    left_out = ("RAY_ADDRESS", "MAKELEVEL", *(["PREFECT_API_URL"] if own_server else []))
     return {key: value for key, value in os.environ.items() if key not in left_out}
 
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
-    """Starts scripts, and makes sure that none outlives its test."""
+    """Starts scripts, and makes sure that none outlives its test.
+
+    They talk to the session's Prefect server; with ``own_server`` they start one, as they do for a user.
+    """
+    from flows import embedded
+
     started: list[Driver] = []
 
-    def start(source: str, *args: str, **env: str) -> Driver:
+    def start(source: str, *args: str, own_server: bool = False, **env: str) -> Driver:
+        if not own_server:
+            embedded.start()
+            embedded.wait()
         script = tmp_path / f"script_{len(started)}.py"
         script.write_text(textwrap.dedent(source))
-        started.append(Driver(script, *args, **env))
+        started.append(Driver(script, *args, env={**_clean_environment(own_server), **env}))
         return started[-1]
 
     yield start

@@ -24,7 +24,8 @@ def test_a_flow_called_from_python_trains(driver):
             scaling_config=ScalingConfig(num_workers=2),
         ).on(data))
         print(result.metrics["training_iteration"], flush=True)
-        """
+        """,
+        own_server=True,
     )
     assert process.wait() == 0, process.output
     assert "\n2\n" in process.output

@@ -30,7 +30,8 @@ def train_func(config: dict) -> None:
         session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
         if epoch == 4 and not mark.exists():
             dist.barrier()
-            time.sleep(config.get("pause", 0.5))
+            while not Path(session.get_trial_dir(), "checkpoint_000004").exists():
+                time.sleep(0.05)  # until it is kept
             if session.get_world_rank() in config["dying"]:
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -62,7 +62,7 @@ def wait_until_dead(pid: int) -> None:
 def test_a_signal_ends_a_training_cleanly(driver, tmp_path, newest_run, flow_state, number):
     name = f"signalled-{number.name}-{os.getpid()}"
     alive = tmp_path / "alive"
-    process = driver(SCRIPT, name, str(alive), "1")
+    process = driver(SCRIPT, name, str(alive), "1", own_server=number is signal.SIGINT)
     process.wait_for(lambda: epoch_reached(alive) >= 1)
     worker = int(alive.read_text().split()[1])
 

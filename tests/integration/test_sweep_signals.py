@@ -60,7 +60,7 @@ def children(registry, parent):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_whole_sweep_cleanly(driver, tmp_path, newest_run, registry, flow_state, number):
     name = f"sweep-{number.name}-{os.getpid()}"
-    process = driver(SCRIPT, name, str(tmp_path), "30")
+    process = driver(SCRIPT, name, str(tmp_path), "30", own_server=number is signal.SIGTERM)
     process.wait_for(lambda: len(started(tmp_path)) == 2)
     time.sleep(1)
 

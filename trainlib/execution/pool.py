@@ -58,7 +58,8 @@ class WorkerPool:
         with self._lock:
             self._busy[kind] += 1
             idle = self._idle.get(kind)
-            return idle.pop(0).actor if idle else create(kind)
+            # The one that came last: it has just worked, while one that stands by may still be importing.
+            return idle.pop().actor if idle else create(kind)
 
     def start(self, kind: Kind, **placement: Any) -> Any:
         """A new worker, whatever is idle. Comes back as one that was taken."""
