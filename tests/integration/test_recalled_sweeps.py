@@ -1,63 +1,21 @@
-"""What a sweep knows after its process was killed, at moments that no signal hits reliably.
-
-The sweeps are led by hand, without workers, against a real MLflow store.
-"""
+"""What a sweep knows after its process was killed, at moments that no signal hits reliably."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
+from led_by_hand import CPUS, GONE, begin, kill, start, status, train_func
 
-from trainlib import DataParallelTrainer, RunConfig, tune
+from trainlib import DataParallelTrainer, RunConfig
 from trainlib.errors import TrainingFailedError
 from trainlib.execution.causes import Cause
 from trainlib.execution.events import Report
-from trainlib.registry.provenance import Driver
 from trainlib.registry.run import AttemptRecord
 from trainlib.training import Training
 from trainlib.tune import ASHAScheduler, TuneConfig, Tuner
 from trainlib.tune.sweep import Sweep
-from trainlib.tune.trial import SweepTrial, TrialState
-
-CPUS = {"CPU": 8.0}
-
-
-def train_func(config):
-    raise AssertionError("nobody runs it here")
-
-
-def begin(name: str, **config: Any) -> Sweep:
-    tuner = Tuner(
-        train_func,
-        param_space={"x": tune.grid_search([0, 1, 2])},
-        tune_config=TuneConfig(metric="loss", mode="min", **config),
-        run_config=RunConfig(name=name, verbose=0),
-    )
-    return Sweep.open(tuner.plan, flow_run_id=None, tags={})
-
-
-def start(sweep: Sweep, *losses: float) -> SweepTrial:
-    """Start the next trial, and have it report."""
-    trial = sweep.next_trial(CPUS, 0)
-    assert trial is not None
-    training = sweep.begin(trial, [])
-    for iteration, loss in enumerate(losses, start=1):
-        training.report(Report(iteration, {"loss": loss}, None, time.time(), 0.1))
-    training.run.metrics.flush()
-    return trial
-
-
-def kill(registry, sweep: Sweep) -> None:
-    """Have the sweep look as if its process had been killed."""
-    gone = Driver(Driver.this().host, 2**22 + 1, "1")  # beyond the greatest pid that there can be
-    registry.set_tag(sweep.run.run_id, "trainlib.driver", str(gone))
-
-
-def status(registry, trial: SweepTrial) -> str:
-    assert trial.recorded is not None
-    return registry.get_run(trial.recorded.run.info.run_id).info.status
+from trainlib.tune.trial import TrialState
 
 
 def test_a_trial_that_has_no_turn_again_keeps_what_it_had(registry):
@@ -74,7 +32,8 @@ def test_a_trial_that_has_no_turn_again_keeps_what_it_had(registry):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "state"), [("finished", TrialState.TERMINATED), ("stopped", TrialState.STOPPED), ("cut off", None)]
+    ("outcome", "state"),
+    [("finished", TrialState.TERMINATED), ("stopped", TrialState.STOPPED), ("paused", None), ("cut off", None)],
 )
 def test_a_trial_whose_end_is_recorded_does_not_run_again(registry, outcome, state):
     killed = begin(f"recorded-{outcome}")
@@ -96,7 +55,7 @@ def test_a_trial_whose_end_is_recorded_does_not_run_again(registry, outcome, sta
 def test_a_sweep_and_a_training_of_one_name_are_two_things(registry):
     run_config = RunConfig(name="one-name", verbose=0)
     training = Training.open(DataParallelTrainer(train_func, run_config=run_config), listeners=[])
-    registry.set_tag(training.run.run_id, "trainlib.driver", str(Driver(Driver.this().host, 2**22 + 1, "1")))
+    registry.set_tag(training.run.run_id, "trainlib.driver", str(GONE))
     sweep = begin("one-name")
     assert sweep.run.run_id != training.run.run_id
     kill(registry, sweep)

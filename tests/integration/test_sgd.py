@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import ray.data
 
-from trainlib import Checkpoint, TrainingFailedError, sgd, tune
+from trainlib import Checkpoint, TrainingFailedError, session, sgd, tune
 from trainlib.callbacks import JsonLoggerCallback
 from trainlib.sgd import Trainer
 
@@ -146,7 +146,8 @@ def loses_a_worker_once() -> int:
         dist.barrier()
         if epoch == 3 and start == 0:
             if sgd.world_rank() == 1:
-                time.sleep(0.5)  # let the checkpoints be committed
+                while not Path(session.get_trial_dir(), "checkpoint_000002").exists():
+                    time.sleep(0.05)  # until it is kept
                 os.kill(os.getpid(), signal.SIGKILL)
             dist.barrier()  # never passed
         sgd.save_checkpoint(epoch=epoch)

@@ -1,0 +1,52 @@
+"""Sweeps that a test leads by hand, without workers, against a real MLflow store."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from trainlib import RunConfig, tune
+from trainlib.execution.events import Report
+from trainlib.registry.provenance import Driver
+from trainlib.tune import TuneConfig, Tuner
+from trainlib.tune.sweep import Sweep
+from trainlib.tune.trial import SweepTrial
+
+CPUS = {"CPU": 8.0}
+GONE = Driver(Driver.this().host, 2**22 + 1, "1")
+"""A process that is no more: its pid is beyond the greatest that there can be."""
+
+
+def train_func(config):
+    raise AssertionError("nobody runs it here")
+
+
+def begin(name: str, **config: Any) -> Sweep:
+    tuner = Tuner(
+        train_func,
+        param_space={"x": tune.grid_search([0, 1, 2])},
+        tune_config=TuneConfig(metric="loss", mode="min", **config),
+        run_config=RunConfig(name=name, verbose=0),
+    )
+    return Sweep.open(tuner.plan, flow_run_id=None, tags={})
+
+
+def start(sweep: Sweep, *losses: float) -> SweepTrial:
+    """Start the next trial, and have it report."""
+    trial = sweep.next_trial(CPUS, 0)
+    assert trial is not None
+    training = sweep.begin(trial, [])
+    for iteration, loss in enumerate(losses, start=1):
+        training.report(Report(iteration, {"loss": loss}, None, time.time(), 0.1))
+    training.run.metrics.flush()
+    return trial
+
+
+def kill(registry, sweep: Sweep) -> None:
+    """Have the sweep look as if its process had been killed."""
+    registry.set_tag(sweep.run.run_id, "trainlib.driver", str(GONE))
+
+
+def status(registry, trial: SweepTrial) -> str:
+    assert trial.recorded is not None
+    return registry.get_run(trial.recorded.run.info.run_id).info.status
