@@ -92,7 +92,7 @@ class WorkerPool:
         self.end(kind, [actor for actor in actors if actor not in clean])
         with self._lock:
             self._busy[kind] -= len(clean)
-            self._keep(kind, clean)
+            self._keep(kind, clean[::-1])  # so that the first is taken first again, and a rank stays where it was
 
     def end(self, kind: Kind, actors: Sequence[Any]) -> None:
         """End workers that were taken, whatever they are doing."""
