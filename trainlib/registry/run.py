@@ -177,8 +177,17 @@ def open_run(
     tags: Mapping[str, str],
     require: Callable[[Any], None] = lambda run: None,
 ) -> RegisteredRun:
-    """The run of a training or a sweep (that is its ``kind``): the one asked for, the one that this flow run began, the one of that name whose
+    """The run of a training: the one asked for, the one that this flow run began, the one of that name whose
     process died, or a new one. One that ``require`` raises for is not touched.
+
+    Args:
+        config: How it is kept.
+        default_name: What a new one is called if the config does not say.
+        kind: ``training`` or ``sweep``: one does not go on with what the other began.
+        run: The one asked for, by id or name.
+        flow_run_id: The Prefect flow run that it belongs to.
+        tags: What it is marked with.
+        require: Raises for a run that must not be continued.
 
     Raises:
         RunNotFoundError: ``run`` names none.
