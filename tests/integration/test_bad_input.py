@@ -209,9 +209,10 @@ UNREACHABLE = """
             "no Prefect server answers at PREFECT_API_URL=http://127.0.0.1:9/api",
         ),
         ("RAY_ADDRESS", "127.0.0.1:9", "no Ray cluster answers at RAY_ADDRESS=127.0.0.1:9"),
+        ("RAY_TMPDIR", "/proc/nowhere", "Ray did not start on this machine: "),
     ],
 )
-def test_an_address_where_nobody_answers(driver, variable, address, message):
+def test_a_server_that_cannot_be_reached_or_started(driver, variable, address, message):
     process = driver(UNREACHABLE, **{variable: address})
     assert process.wait() == 1
     assert message in process.output, process.output

@@ -29,14 +29,20 @@ def test_a_function_decides():
     assert not should_stop(lambda trial_id, result: result["loss"] < 0.1, "t", {"loss": 0.5})
 
 
-def test_a_stopper_that_ends_all_ends_a_single_training_too():
-    stopper = TimeoutStopper(0.001)
-    time.sleep(0.01)
+def test_a_stopper_that_ends_all_ends_a_single_training_too(monkeypatch):
+    stopper = TimeoutStopper(3600)
+    assert not should_stop(stopper, "a", {})
+    an_hour_passes(monkeypatch)
     assert should_stop(stopper, "a", {})
 
 
-def test_the_time_of_a_stopper_counts_anew_in_another_process():
-    stopper = TimeoutStopper(0.5)
-    time.sleep(0.6)
+def test_the_time_of_a_stopper_counts_anew_in_another_process(monkeypatch):
+    stopper = TimeoutStopper(3600)
+    an_hour_passes(monkeypatch)
     assert stopper.stop_all()
     assert not pickle.loads(pickle.dumps(stopper)).stop_all()
+
+
+def an_hour_passes(monkeypatch):
+    later = time.time() + 3601
+    monkeypatch.setattr("trainlib.tune.stopper.time.time", lambda: later)

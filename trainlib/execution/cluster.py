@@ -134,7 +134,10 @@ def _init() -> None:
                 # Ray makes workers yield to everything else by default. Here they are what the machine is for.
                 _system_config={"worker_niceness": 0},
             )
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        if not address:
-            raise
-        raise _no_answer(address, error) from error
+    except Exception as error:  # as bare as this is what Ray raises when its processes are too slow to start
+        if address:
+            raise _no_answer(address, error) from error
+        raise ConnectionFailedError(
+            f"Ray did not start on this machine: {error}. See that it has memory, disk and processor time to spare, or set "
+            "RAY_ADDRESS to a cluster that runs."
+        ) from error

@@ -7,6 +7,7 @@ import threading
 import ray
 
 from trainlib.config import ScalingConfig
+from trainlib.errors import ConnectionFailedError
 from trainlib.execution import cluster
 from trainlib.execution.backend import BackendConfig
 from trainlib.execution.gang import never_fits
@@ -37,8 +38,8 @@ def _prepare(before: threading.Thread | None, scaling: ScalingConfig, backend: B
         before.join()  # who waits for this one, waits for both
     try:
         cluster.connect()
-    except Exception:
-        return  # whatever it is, the attempt meets it again, and tells
+    except ConnectionFailedError:
+        return  # the attempt meets it again, and tells
     # On more than one node it is not known yet where the gang will be; workers with GPUs cannot be warmed.
     nodes = [node for node in ray.nodes() if node["Alive"]]
     if len(nodes) == 1 and not scaling.use_gpu and never_fits(scaling) is None:

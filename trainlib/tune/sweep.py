@@ -240,20 +240,18 @@ class Sweep:
             self.changes.put(None)
             if self._ending:
                 return True
-            if self.metric is not None and self.metric in result:
-                trial.score = float(result[self.metric])
-            elif self.metric is not None:
-                if not self._metric_was_seen:
-                    self._end(self._not_reported(result))
-                    return True
-                return should_stop(own.stop, trial_id, result)
+            counts = self.metric is None or self.metric in result
+            if not counts and not self._metric_was_seen:
+                self._end(self._not_reported(result))
+                return True
             self._metric_was_seen = True
+            if counts and self.metric is not None:
+                trial.score = float(result[self.metric])
             try:
-                stops = should_stop(own.stop, trial_id, result)
-                if stops_all(own.stop):
-                    self._end(None)
-                if stops or self._ending:
+                if should_stop(own.stop, trial_id, result):
                     return True
+                if not counts:
+                    return False  # a scheduler has nothing to compare
                 verdict = self.scheduler.on_result(trial.number, result, others_wait=self._others_wait)
             except Exception as error:  # e.g. a time_attr that nobody reports: it would be so for each trial
                 self._end(error)
