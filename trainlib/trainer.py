@@ -179,7 +179,7 @@ class DataParallelTrainer(BaseTrainer):
         import cloudpickle
 
         from trainlib.data.portable import unpacked
-        from trainlib.registry.run import load_trainer
+        from trainlib.registry.opening import load_trainer
 
         name = run.run_id if isinstance(run, Result) else run
         if not name:

@@ -30,8 +30,9 @@ from trainlib.history import History
 from trainlib.registry.checkpoints import CheckpointStore, as_checkpoint
 from trainlib.registry.inputs import log_inputs
 from trainlib.registry.metrics import rows_read
+from trainlib.registry.opening import open_run
 from trainlib.registry.retention import SavedCheckpoint
-from trainlib.registry.run import AttemptRecord, RegisteredRun, flat, open_run
+from trainlib.registry.run import AttemptRecord, RegisteredRun, flat
 from trainlib.result import Result
 from trainlib.session import TrainContext
 from trainlib.stopping import should_stop

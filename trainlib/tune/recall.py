@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib.errors import TrainingFailedError
 from trainlib.execution.causes import Cause
-from trainlib.registry.run import read_run
+from trainlib.registry.opening import read_run
 from trainlib.registry.sweeps import RecordedTrial
 from trainlib.tune.result_grid import ResultGrid
 from trainlib.tune.trial import SweepTrial, TrialState

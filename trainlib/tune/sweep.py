@@ -14,7 +14,8 @@ from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
 from trainlib.execution.causes import Cause, cause_of
 from trainlib.execution.waiting import CancelledInThreadError
 from trainlib.history import FILLED_IN
-from trainlib.registry.run import AttemptRecord, RegisteredRun, open_run
+from trainlib.registry.opening import open_run
+from trainlib.registry.run import AttemptRecord, RegisteredRun
 from trainlib.registry.sweeps import TrialRegistry, point_tags
 from trainlib.result import Result
 from trainlib.stopping import should_stop, stops_all

@@ -113,7 +113,7 @@ class Tuner:
         """
         import cloudpickle
 
-        from trainlib.registry.run import load_trainer
+        from trainlib.registry.opening import load_trainer
 
         name = path.run_id if isinstance(path, ResultGrid) else path
         if not name:
