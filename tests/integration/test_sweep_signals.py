@@ -9,6 +9,7 @@ import time
 
 import pytest
 from leftovers import assert_nothing_left_behind
+from shown_sweeps import children
 from test_signals import is_alive, wait_until_dead
 
 from trainlib import RunConfig, session, tune
@@ -52,11 +53,6 @@ def started(folder):
     return [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def children(registry, parent):
-    runs = registry.search_runs([parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
-    return sorted(runs, key=lambda run: int(run.data.tags["trainlib.trial"]))
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_whole_sweep_cleanly(driver, tmp_path, newest_run, registry, flow_state, number):
     name = f"sweep-{number.name}-{os.getpid()}"
@@ -73,7 +69,7 @@ def test_a_signal_ends_a_whole_sweep_cleanly(driver, tmp_path, newest_run, regis
     assert took < 10, f"it took {took:.1f} s:\n{process.output}"
     parent = newest_run(name)
     assert parent.info.status == "KILLED"
-    assert [run.info.status for run in children(registry, parent)] == ["KILLED", "KILLED"]
+    assert [run.info.status for run in children(registry, parent.info.run_id)] == ["KILLED", "KILLED"]
     assert flow_state(parent.data.tags["trainlib.flow_run_id"]) in ("CRASHED", "CANCELLED")
     for _, _, pid in started(tmp_path):
         wait_until_dead(pid)
@@ -105,8 +101,8 @@ def test_a_sweep_whose_process_was_killed_is_continued(driver, tmp_path, newest_
         if is_alive(pid):
             wait_until_dead(pid)
     parent = newest_run(name)
-    finished = [run for run in children(registry, parent) if run.info.status == "FINISHED"]
-    running = [run for run in children(registry, parent) if run.info.status == "RUNNING"]
+    finished = [run for run in children(registry, parent.info.run_id) if run.info.status == "FINISHED"]
+    running = [run for run in children(registry, parent.info.run_id) if run.info.status == "RUNNING"]
     assert finished
     assert running
     drawn = {run.info.run_id: run.data.params["drawn"] for run in finished + running}
@@ -128,7 +124,7 @@ def test_a_sweep_whose_process_was_killed_is_continued(driver, tmp_path, newest_
     assert not again & done, "finished trials are not run again"
     resumed = [int(run.data.params["x"]) for run in running]
     assert any(start > 0 for x, start, _ in started(tmp_path)[len(before) :] if x in resumed), "running ones resume"
-    runs = children(registry, newest_run(name))
+    runs = children(registry, newest_run(name).info.run_id)
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert len(runs) == 5
     assert {run.info.run_id: run.data.params["drawn"] for run in runs}.items() >= drawn.items()

@@ -5,29 +5,23 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import threading
 import time
-from pathlib import Path
-from uuid import UUID
 
 import pandas as pd
-import pytest
 from leftovers import assert_nothing_left_behind
+from shown_sweeps import artifacts_of, children, task_runs
 
 from trainlib import (
     Checkpoint,
     CheckpointConfig,
     DataParallelTrainer,
-    FailureConfig,
     RunConfig,
     ScalingConfig,
-    TrainingFailedError,
     session,
     tune,
 )
 from trainlib.callbacks import Callback
-from trainlib.errors import SweepFailedError
 from trainlib.torch import TorchTrainer
 from trainlib.tune import ASHAScheduler, PopulationBasedTraining, TimeoutStopper, TuneConfig, Tuner
 
@@ -36,21 +30,6 @@ QUIET = RunConfig(verbose=0)
 
 def squared(config):
     return {"loss": config["x"] ** 2}
-
-
-def children(registry, results):
-    experiment = registry.get_run(results.run_id).info.experiment_id
-    runs = registry.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{results.run_id}'")
-    return sorted(runs, key=lambda run: int(run.data.tags["trainlib.trial"]))
-
-
-def task_runs(flow_run_id):
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-
-    with get_client(sync_client=True) as client:
-        chosen = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(flow_run_id)]))
-        return client.read_task_runs(flow_run_filter=chosen)
 
 
 def test_a_grid_times_the_samples_with_a_child_run_for_each_trial(registry, flow_state):
@@ -70,7 +49,7 @@ def test_a_grid_times_the_samples_with_a_child_run_for_each_trial(registry, flow
     assert frame["config/x"].tolist() == [1, 2, 3, 1, 2, 3]
     assert set(frame["config/model/width"]) <= {8, 16}
 
-    runs = children(registry, results)
+    runs = children(registry, results.run_id)
     assert [run.data.params["x"] for run in runs] == ["1", "2", "3", "1", "2", "3"]
     assert all(run.data.params["model.width"] in ("8", "16") for run in runs)
     assert [run.data.metrics["loss"] for run in runs] == [1, 4, 9, 1, 4, 9]
@@ -86,16 +65,6 @@ def test_a_grid_times_the_samples_with_a_child_run_for_each_trial(registry, flow
     assert len(names) == 6
     assert any(name.startswith("trial 1 · x=2 model.width=") for name in names), names
     assert_nothing_left_behind()
-
-
-def artifacts_of(flow_run_id):
-    """What Prefect shows of a sweep, by key."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
-
-    mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(flow_run_id)]))
-    with get_client(sync_client=True) as client:
-        return {artifact.key: artifact.data for artifact in client.read_artifacts(artifact_filter=mine)}
 
 
 def test_prefect_shows_a_table_and_a_summary_with_plots():
@@ -142,7 +111,7 @@ def test_settings_of_a_trainer_are_reached_and_the_trainer_stays_as_it_was(regis
     assert all(result.metrics["kept"] == 7 for result in results)
     assert results[1].config["scaling_config"] == {"num_workers": 2}
     assert {name: repr(value) for name, value in trainer._settings().items()} == before
-    params = children(registry, results)[3].data.params
+    params = children(registry, results.run_id)[3].data.params
     assert (params["optimizer.lr"], params["num_workers"], params["optimizer.name"]) == ("0.2", "2", "sgd")
 
 
@@ -187,76 +156,6 @@ def test_trainers_of_different_kinds_stand_in_one_sweep():
     ]
 
 
-def test_one_failing_trial_does_not_end_the_sweep(capfd, registry):
-    def train_func(config):
-        if config["x"] > 1:
-            raise ValueError("the learning rate is a banana")
-        session.report({"loss": config["x"]})
-
-    results = Tuner(
-        train_func,
-        param_space={"x": tune.grid_search([1, 2, 3])},
-        tune_config=TuneConfig(metric="loss", mode="min"),
-        run_config=RunConfig(name=f"failing-{os.getpid()}"),
-    ).fit()
-    assert results.num_errors == 2
-    assert results.num_terminated == 1
-    assert all(isinstance(error, TrainingFailedError) for error in results.errors)
-    assert isinstance(results[1].error.__cause__, ValueError)
-    assert results.get_best_result().config == {"x": 1}
-    assert [run.info.status for run in children(registry, results)] == ["FINISHED", "FAILED", "FAILED"]
-    assert "failed 2x: ValueError: the learning rate is a banana" in capfd.readouterr().err
-
-
-def test_a_point_that_makes_no_training_is_one_failed_trial(registry):
-    def width(settings):
-        return 1 // settings["train_loop_config"]["x"]  # fails where x is 0
-
-    def train_func(config):
-        session.report({"width": config["width"]})
-
-    results = Tuner(
-        DataParallelTrainer(train_func),
-        param_space={
-            "train_loop_config": {"x": tune.grid_search([1, 0]), "width": tune.sample_from(width)},
-            "scaling_config": {"num_workers": tune.grid_search([1, 0])},
-        },
-        run_config=QUIET,
-    ).fit()
-    assert [result.error is None for result in results] == [True, False, False, False]
-    assert "its settings make no training: 1 validation error for ScalingConfig num_workers" in str(results[1].error)
-    assert "division or modulo by zero" in str(results[2].error)
-    runs = children(registry, results)
-    assert [run.info.status for run in runs] == ["FINISHED", "FAILED", "FAILED", "FAILED"]
-    assert [run.info.run_id for run in runs] == [result.run_id for result in results]
-    known = Tuner.restore(results).get_results()
-    assert [str(error) for error in known.errors] == [str(error) for error in results.errors]
-
-
-def test_fail_fast_ends_the_sweep_at_the_first_failure(registry):
-    def train_func(config):
-        if config["x"] == 1:
-            raise ValueError("no")
-        time.sleep(60)
-
-    started = time.monotonic()
-    with pytest.raises(SweepFailedError, match="a trial failed, and fail_fast is set: rank 0") as caught:
-        Tuner(
-            train_func,
-            param_space={"x": tune.grid_search([0, 1, 2, 3])},
-            tune_config=TuneConfig(metric="loss", mode="min", max_concurrent_trials=2),
-            run_config=RunConfig(verbose=0, failure_config=FailureConfig(fail_fast=True)),
-        ).fit()
-    assert time.monotonic() - started < 30
-    assert caught.value.results.num_errors == 1
-    assert registry.get_run(caught.value.results.run_id).info.status == "FAILED"
-    statuses = {run.data.params["x"]: run.info.status for run in children(registry, caught.value.results)}
-    assert statuses == {"0": "KILLED", "1": "FAILED"}, "the other one did not come to its end, and can go on"
-    artifacts = artifacts_of(caught.value.results.flow_run_id)
-    assert "failed 1x: ValueError: no" in artifacts["sweep-summary"]
-    assert_nothing_left_behind()
-
-
 def test_the_last_value_of_the_metric_counts_even_if_other_reports_follow():
     def train_func(config):
         session.report({"loss": config["x"]})
@@ -270,30 +169,6 @@ def test_the_last_value_of_the_metric_counts_even_if_other_reports_follow():
     ).fit()
     assert results.get_best_result().config == {"x": 1}
     assert results.get_best_result(scope="all").config == {"x": 1}
-
-
-def test_a_lost_worker_is_a_retry_of_its_trial_from_its_checkpoint(tmp_path):
-    def train_func(config):
-        checkpoint = session.get_checkpoint()
-        start = checkpoint.to_dict()["epoch"] + 1 if checkpoint else 0
-        for epoch in range(start, 4):
-            session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
-            mark = config["marks"] / f"killed-{config['x']}"
-            if epoch == 2 and config["x"] == 1 and not mark.exists():
-                while not (Path(session.get_trial_dir()) / "checkpoint_000002").exists():  # until it is kept
-                    time.sleep(0.05)
-                mark.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    results = Tuner(
-        train_func,
-        param_space={"x": tune.grid_search([0, 1]), "marks": tmp_path},
-        run_config=RunConfig(verbose=0, failure_config=FailureConfig(max_failures=1)),
-    ).fit()
-    assert results.num_errors == 0
-    assert [result.attempts for result in results] == [1, 2]
-    assert results[1].metrics["start"] == 3
-    assert results[1].metrics_dataframe["training_iteration"].tolist() == [1, 2, 3, 4]
 
 
 def test_asha_stops_the_worse_ones_early_and_that_is_no_failure(registry):
@@ -312,7 +187,7 @@ def test_asha_stops_the_worse_ones_early_and_that_is_no_failure(registry):
     assert results.num_errors == 0
     assert [result.metrics["training_iteration"] for result in results] == [9, 1, 1, 9]
     assert results.get_best_result().config == {"train_loop_config": {"quality": 4}}
-    runs = children(registry, results)
+    runs = children(registry, results.run_id)
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert '"outcome": "stopped"' in runs[1].data.tags["trainlib.attempt.001"]
     assert {run.state_name for run in task_runs(results.flow_run_id)} == {"Completed"}
@@ -479,7 +354,7 @@ def test_the_same_seed_chooses_the_same(registry):
         results = Tuner(
             lambda config: {"loss": config["x"]}, param_space=space, tune_config=config, run_config=QUIET
         ).fit()
-        assert [run.info.run_name for run in children(registry, results)] == ["own-0", "own-1", "own-2"]
+        assert [run.info.run_name for run in children(registry, results.run_id)] == ["own-0", "own-1", "own-2"]
         return [result.config for result in results]
 
     random.seed()
@@ -495,27 +370,3 @@ def test_a_stopper_can_end_the_whole_sweep():
     ).fit()
     assert 3 <= len(results) < 10
     assert results.num_errors == 0
-
-
-def test_trials_that_failed_are_tried_again_when_asked_for(tmp_path):
-    def train_func(config):
-        checkpoint = session.get_checkpoint()
-        start = checkpoint.to_dict()["epoch"] + 1 if checkpoint else 0
-        for epoch in range(start, 3):
-            session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
-            if epoch == 1 and config["x"] == 1 and not (config["folder"] / "mended").exists():
-                raise ValueError("not yet")
-
-    name = f"mended-{os.getpid()}"
-    first = Tuner(
-        train_func,
-        param_space={"x": tune.grid_search([0, 1]), "folder": tmp_path},
-        run_config=RunConfig(verbose=0, name=name),
-    ).fit()
-    assert first.num_errors == 1
-    assert str(Tuner.restore(name).get_results()[1].error) == str(first[1].error), "the registry knows"
-    (tmp_path / "mended").touch()
-    again = Tuner.restore(name, resume_errored=True).fit()
-    assert again.num_errors == 0
-    assert (again[1].metrics["epoch"], again[1].metrics["start"]) == (2, 2)
-    assert [result.run_id for result in again] == [result.run_id for result in first]
