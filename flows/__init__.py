@@ -1,11 +1,11 @@
 """What runs, in which order: Prefect flows."""
 
-from flows.pipeline import PipelineSpec, pipeline
-from flows.preprocess import preprocess
-from flows.spec import TrainSpec
-from flows.train import train
-from flows.tune import tune
-from flows.tune_spec import TuneSpec
-from trainlib.data.spec import PreprocessSpec
+from trainlib._data.spec import PreprocessSpec
+from trainlib.flows.pipeline import PipelineSpec, pipeline
+from trainlib.flows.preprocess import preprocess
+from trainlib.flows.spec import TrainSpec
+from trainlib.flows.train import train
+from trainlib.flows.tune import tune
+from trainlib.flows.tune_spec import TuneSpec
 
 __all__ = ["PipelineSpec", "PreprocessSpec", "TrainSpec", "TuneSpec", "pipeline", "preprocess", "train", "tune"]

@@ -19,7 +19,7 @@ from urllib.parse import urlparse
 import prefect.context
 from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
-from trainlib import storage
+from trainlib import _storage as storage
 from trainlib.errors import ConnectionFailedError
 
 # Where `trainlib up` serves the same database with its UI.
@@ -50,7 +50,7 @@ def start() -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             _server = subprocess.Popen(
-                [sys.executable, "-m", "flows.serve", str(port)],
+                [sys.executable, "-m", "trainlib.flows.serve", str(port)],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,

@@ -6,15 +6,15 @@ import sys
 
 import ray
 
-from flows import local
-from flows.spec import TrainSpec
-from flows.train import train
-from flows.tune import tune as tune_flow
-from flows.tune_spec import TuneSpec
+from trainlib.flows import local
+from trainlib.flows.spec import TrainSpec
+from trainlib.flows.train import train
+from trainlib.flows.tune import tune as tune_flow
+from trainlib.flows.tune_spec import TuneSpec
 from trainlib.result import Result
 from trainlib.trainer import DataParallelTrainer
-from trainlib.tune.result_grid import ResultGrid
-from trainlib.tune.tuner import Tuner
+from trainlib.tune._result_grid import ResultGrid
+from trainlib.tune._tuner import Tuner
 
 
 def fit(trainer: DataParallelTrainer) -> Result:

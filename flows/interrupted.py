@@ -9,7 +9,7 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
-from trainlib.registry.run import RegisteredRun
+from trainlib._registry.run import RegisteredRun
 
 
 def mark_interrupted(run: RegisteredRun, flow_run_id: str, say: Callable[[str], None]) -> None:

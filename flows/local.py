@@ -13,12 +13,12 @@ from typing import TypeVar
 
 from prefect.exceptions import TerminationSignal
 
-from flows import embedded
+from trainlib._execution import cluster, warm_up
+from trainlib._execution.backend import BackendConfig
+from trainlib._registry import client as mlflow_client
 from trainlib.config import ScalingConfig
 from trainlib.errors import TrainlibError
-from trainlib.execution import cluster, prepare
-from trainlib.execution.backend import BackendConfig
-from trainlib.registry import client as mlflow_client
+from trainlib.flows import embedded
 
 # What Prefect logs for people who watch a flow. Here the terminal shows the training itself, and errors are raised.
 _PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
@@ -39,7 +39,7 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -
             mlflow_client.require_answer(mlflow_client.tracking_uri())
             embedded.start()
             # Each takes seconds, most of them in another process: so they start side by side.
-            prepare.start(scaling, backend)
+            warm_up.start(scaling, backend)
             mlflow_client.connect(mlflow_client.tracking_uri())
             embedded.wait()
             return flow()

@@ -9,17 +9,17 @@ from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 
-from flows.local import shows_trainings
-from flows.spec import TrainSpec
-from flows.train import train_here
-from tasks.preprocess import preprocess
-from tasks.register_model import register_model
-from tasks.select_checkpoint import select_checkpoint
+from trainlib._data.prepared import PreparedData
+from trainlib._data.spec import DIGITS, PreprocessSpec, StepSpec
+from trainlib._registry.models import ModelVersion, Selection
 from trainlib.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
-from trainlib.data.prepared import PreparedData
-from trainlib.data.spec import DIGITS, PreprocessSpec, StepSpec
-from trainlib.registry.models import ModelVersion, Selection
+from trainlib.flows.local import shows_trainings
+from trainlib.flows.spec import TrainSpec
+from trainlib.flows.train import train_here
 from trainlib.result import Result
+from trainlib.tasks.preprocess import preprocess
+from trainlib.tasks.register_model import register_model
+from trainlib.tasks.select_checkpoint import select_checkpoint
 
 __all__ = ["PipelineResult", "PipelineSpec", "digits", "pipeline"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prefect import flow
 
-from tasks.preprocess import preprocess as preprocess_task
-from trainlib.data.prepared import PreparedData
-from trainlib.data.spec import PreprocessSpec
+from trainlib._data.prepared import PreparedData
+from trainlib._data.spec import PreprocessSpec
+from trainlib.tasks.preprocess import preprocess as preprocess_task
 
 
 @flow(name="preprocess", flow_run_name="preprocess · {spec.source}", persist_result=False)

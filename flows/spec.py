@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from trainlib._data.config import DataConfig
+from trainlib._data.prepared import PreparedData
+from trainlib._frameworks import trainers
 from trainlib.config import RunConfig, ScalingConfig
-from trainlib.data.config import DataConfig
-from trainlib.data.prepared import PreparedData
-from trainlib.frameworks import trainers
 from trainlib.trainer import DataParallelTrainer
 
 __all__ = ["TrainSpec"]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.embedded import flow_run_url
-from flows.interrupted import mark_interrupted
-from flows.local import shows_trainings
-from flows.spec import TrainSpec
-from tasks.train import train as train_task
-from trainlib.execution.causes import retry_limit
+from trainlib._execution.causes import retry_limit
+from trainlib._training.terminal import Terminal
+from trainlib._training.training import Training
+from trainlib.flows.embedded import flow_run_url
+from trainlib.flows.interrupted import mark_interrupted
+from trainlib.flows.local import shows_trainings
+from trainlib.flows.spec import TrainSpec
 from trainlib.result import Result
-from trainlib.terminal import Terminal
+from trainlib.tasks.train import train as train_task
 from trainlib.trainer import DataParallelTrainer
-from trainlib.training import Training
 
 
 def run_name(trainer: DataParallelTrainer) -> str:

@@ -11,23 +11,23 @@ import ray
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.embedded import flow_run_url
-from flows.interrupted import mark_interrupted
-from flows.local import shows_trainings
-from flows.tune_spec import TuneSpec
-from tasks.sweep_artifacts import SweepArtifacts
-from tasks.trial import trial as trial_task
+from trainlib._execution import cluster, signals, warm_up
+from trainlib._execution.causes import retry_limit
+from trainlib._execution.waiting import CancelledInThreadError, cancelled_by
 from trainlib.errors import SweepFailedError
-from trainlib.execution import cluster, prepare, signals
-from trainlib.execution.causes import retry_limit
-from trainlib.execution.waiting import CancelledInThreadError, cancelled_by
-from trainlib.tune.capacity import require_room
-from trainlib.tune.plots import get_ready, save_plots
-from trainlib.tune.result_grid import ResultGrid
-from trainlib.tune.sweep import Sweep
-from trainlib.tune.table import SweepTerminal
-from trainlib.tune.trial import SweepTrial
-from trainlib.tune.tuner import Tuner
+from trainlib.flows.embedded import flow_run_url
+from trainlib.flows.interrupted import mark_interrupted
+from trainlib.flows.local import shows_trainings
+from trainlib.flows.tune_spec import TuneSpec
+from trainlib.tasks.sweep_artifacts import SweepArtifacts
+from trainlib.tasks.trial import trial as trial_task
+from trainlib.tune._capacity import require_room
+from trainlib.tune._plots import get_ready, save_plots
+from trainlib.tune._result_grid import ResultGrid
+from trainlib.tune._sweep import Sweep
+from trainlib.tune._table import SweepTerminal
+from trainlib.tune._trial import SweepTrial
+from trainlib.tune._tuner import Tuner
 
 _LOOK_S = 0.5
 _CLUSTER_S = 5.0
@@ -103,7 +103,7 @@ class FanOut:
 
     def run(self) -> None:
         """Return when no trial is left to run, and none runs."""
-        prepare.wait()
+        warm_up.wait()
         cluster.connect()
         total, looked = ray.cluster_resources(), time.monotonic()
         plan = self._sweep.plan

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from flows.spec import TrainSpec, shown
-from trainlib.tune import space as spaces
-from trainlib.tune.config import TuneConfig
-from trainlib.tune.tuner import Tuner
+from trainlib.flows.spec import TrainSpec, shown
+from trainlib.tune import _sample as spaces
+from trainlib.tune._config import TuneConfig
+from trainlib.tune._tuner import Tuner
 
 __all__ = ["TuneSpec"]
 

@@ -10,9 +10,9 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 
-from trainlib.data.prepared import PreparedData
-from trainlib.data.preparing import plan, prepare
-from trainlib.data.spec import PreprocessSpec
+from trainlib._data.prepared import PreparedData
+from trainlib._data.preparing import plan, prepare
+from trainlib._data.spec import PreprocessSpec
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor

@@ -6,7 +6,7 @@ from prefect import task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
-from trainlib.registry.models import ModelVersion, Selection, register
+from trainlib._registry.models import ModelVersion, Selection, register
 
 
 @task(name="register_model", task_run_name="register · {name}", cache_policy=NO_CACHE)

@@ -7,7 +7,7 @@ from typing import Literal
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from trainlib.registry.models import Selection, select
+from trainlib._registry.models import Selection, select
 
 
 @task(name="select_checkpoint", task_run_name="select · {mode} {metric}", cache_policy=NO_CACHE)

@@ -14,8 +14,8 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactUpdate
 from prefect.logging import get_run_logger
 
-from trainlib.tune.sweep import Sweep
-from trainlib.tune.table import rows_of, summary_of
+from trainlib.tune._sweep import Sweep
+from trainlib.tune._table import rows_of, summary_of
 
 _UPDATE_S = 5.0
 _MOST_ROWS = 100

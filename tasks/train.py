@@ -13,10 +13,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.logging import get_run_logger
 
+from trainlib._training.terminal import compact
+from trainlib._training.training import Training
 from trainlib.errors import TrainingFailedError
 from trainlib.result import Result
-from trainlib.terminal import compact
-from trainlib.training import Training
 
 _UPDATE_S = 2.0
 

@@ -9,11 +9,11 @@ from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 from prefect.states import Cancelled
 
-from tasks.train import budget_allows
-from trainlib.execution.waiting import CancelledInThreadError
+from trainlib._execution.waiting import CancelledInThreadError
 from trainlib.result import Result
-from trainlib.tune.sweep import Sweep
-from trainlib.tune.trial import SweepTrial
+from trainlib.tasks.train import budget_allows
+from trainlib.tune._sweep import Sweep
+from trainlib.tune._trial import SweepTrial
 
 
 @task(

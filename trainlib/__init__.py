@@ -1,9 +1,9 @@
 """trainlib: training as a pipeline of Prefect flows, Ray gangs and one MLflow registry."""
 
 from trainlib import session
+from trainlib._data.config import DataConfig
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
-from trainlib.data.config import DataConfig
 from trainlib.errors import TrainingFailedError
 from trainlib.result import Result
 from trainlib.session import (
@@ -18,7 +18,7 @@ from trainlib.session import (
     world_rank,
     world_size,
 )
-from trainlib.sgd.trainer import Trainer
+from trainlib.sgd._trainer import Trainer
 from trainlib.trainer import BaseTrainer, DataParallelTrainer
 
 __all__ = [

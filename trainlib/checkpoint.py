@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from trainlib import storage
+from trainlib import _storage as storage
 from trainlib.errors import CheckpointNotFoundError
 
 if TYPE_CHECKING:

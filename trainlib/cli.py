@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from trainlib import __version__, storage
+from trainlib import __version__
+from trainlib import _storage as storage
 from trainlib.errors import TrainlibError
 
 MLFLOW_PORT = 5000
@@ -49,8 +50,8 @@ def run_demo(workers: int, epochs: int) -> int:
     """Run the pipeline on scikit-learn's digits, and show what came out of it."""
     console = Console(highlight=False)
     console.print(f"Starting Ray, Prefect and MLflow; everything is kept in {storage.home()}", soft_wrap=True)
-    from flows import embedded, local
-    from flows.pipeline import digits, pipeline
+    from trainlib.flows import embedded, local
+    from trainlib.flows.pipeline import digits, pipeline
 
     spec = digits(workers, epochs)
     trainer = spec.train.trainer()
@@ -76,15 +77,15 @@ def run_demo(workers: int, epochs: int) -> int:
 
 def _links_need_servers(run_url: str) -> bool:
     """Whether the links lead to where only `trainlib up` serves something."""
-    from flows import embedded
-    from trainlib.registry.client import LOCAL_UI
+    from trainlib._registry.client import LOCAL_UI
+    from trainlib.flows import embedded
 
     return run_url.startswith(LOCAL_UI) or embedded.flow_run_url("").startswith(embedded.LOCAL_UI)
 
 
 def serve(prefect_port: int, mlflow_port: int) -> int:
     """Serve both UIs until Ctrl-C."""
-    from trainlib.registry import client as mlflow_client
+    from trainlib._registry import client as mlflow_client
 
     for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
         _require_free(port, option)

@@ -45,7 +45,7 @@ def _has_space(value: Any) -> bool:
         return value.keys() == {"grid_search"} or any(_has_space(item) for item in value.values())
     if isinstance(value, _Config):
         return any(_has_space(getattr(value, field)) for field in value.model_fields_set)
-    return type(value).__module__ in ("trainlib.tune.domains", "ray.tune.search.sample")
+    return type(value).__module__ in ("trainlib.tune._domains", "ray.tune.search.sample")
 
 
 class ScalingConfig(_Config):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainlib.execution.causes import Cause
+    from trainlib._execution.causes import Cause
 
 __all__ = [
     "CapacityError",
@@ -41,7 +41,7 @@ class TrainingFailedError(TrainlibError):
     """A training attempt failed. ``__cause__`` is what the failing rank raised, where it raised.
 
     Attributes:
-        cause: why it failed, as one of :class:`trainlib.execution.causes.Cause`.
+        cause: why it failed, as one of :class:`trainlib._execution.causes.Cause`.
         rank: the rank that failed, if one did.
         node: the address of that rank's node.
         attempt: the number of the attempt, from 1.

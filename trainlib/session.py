@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from trainlib.errors import SessionUnavailableError
 
 if TYPE_CHECKING:
+    from trainlib._data.shard import DatasetShard
     from trainlib.checkpoint import Checkpoint
-    from trainlib.data.shard import DatasetShard
 
 __all__ = [
     "TrainContext",

@@ -6,17 +6,17 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from trainlib._data.config import DataConfig
+from trainlib._execution.backend import BackendConfig
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig, require_values
-from trainlib.data.config import DataConfig
 from trainlib.errors import RunNotFoundError
-from trainlib.execution.backend import BackendConfig
 from trainlib.result import Result
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
 
-    from trainlib.data.sources import Source
+    from trainlib._data.sources import Source
 
 __all__ = ["BaseTrainer", "DataParallelTrainer"]
 
@@ -58,8 +58,8 @@ class BaseTrainer:
         Raises:
             DataError: what is wrong, and with which file.
         """
-        from trainlib.data.datasets import look_at_all, require_rows
-        from trainlib.data.preprocessors import require_columns
+        from trainlib._data.datasets import look_at_all, require_rows
+        from trainlib._data.preprocessors import require_columns
 
         sources = look_at_all(self.datasets)
         for name, source in sources.items():
@@ -150,7 +150,7 @@ class DataParallelTrainer(BaseTrainer):
             TrainingFailedError: an attempt failed and the failure budget is spent. Its ``__cause__`` is what
                 the failing rank raised.
         """
-        from flows.fit import fit  # the one place where the library reaches up: a flow runs the trainer
+        from trainlib.flows.fit import fit  # the one place where the library reaches up: a flow runs the trainer
 
         return fit(self)
 
@@ -178,8 +178,8 @@ class DataParallelTrainer(BaseTrainer):
         """
         import cloudpickle
 
-        from trainlib.data.portable import unpacked
-        from trainlib.registry.opening import load_trainer
+        from trainlib._data.portable import unpacked
+        from trainlib._registry.opening import load_trainer
 
         name = run.run_id if isinstance(run, Result) else run
         if not name:
@@ -205,7 +205,7 @@ class DataParallelTrainer(BaseTrainer):
         """
         import cloudpickle
 
-        from trainlib.data.portable import packed
+        from trainlib._data.portable import packed
 
         settings = self._settings()
         settings["datasets"] = packed(self.datasets)
@@ -261,7 +261,7 @@ def _as_config(model: Any, value: Any, name: str) -> Any:
 
 
 def _as_datasets(datasets: Any, config: Any) -> tuple[dict[str, Any], DataConfig]:
-    from trainlib.data.datasets import require_dataset
+    from trainlib._data.datasets import require_dataset
 
     if datasets is not None and not isinstance(datasets, dict):
         raise TypeError(f"datasets is a {type(datasets).__name__}: pass a dict, e.g. {{'train': ...}}")
@@ -280,7 +280,7 @@ def _as_datasets(datasets: Any, config: Any) -> tuple[dict[str, Any], DataConfig
 def _as_preprocessor(preprocessor: Any, datasets: dict[str, Any]) -> Any:
     if preprocessor is None:
         return None
-    from trainlib.data.preprocessors import is_fitted, require_preprocessor
+    from trainlib._data.preprocessors import is_fitted, require_preprocessor
 
     require_preprocessor(preprocessor)
     if not datasets:

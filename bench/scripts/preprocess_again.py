@@ -4,7 +4,7 @@ import time
 
 from bench.scripts.side import finish, folder
 from bench.scripts.table import spec_for
-from flows import embedded, preprocess
+from trainlib.flows import embedded, preprocess
 
 embedded.start()
 embedded.wait()

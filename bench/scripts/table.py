@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainlib.data.spec import PreprocessSpec, StepSpec
+from trainlib._data.spec import PreprocessSpec, StepSpec
 
 ROWS = 500_000
 

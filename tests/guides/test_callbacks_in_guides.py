@@ -7,7 +7,7 @@ from pathlib import Path
 from mlflow import MlflowClient
 from tensorboardX.proto.event_pb2 import Event
 
-from trainlib.registry.client import tracking_uri
+from trainlib._registry.client import tracking_uri
 
 KEYS_OF_A_RESULT = {
     "trial_id",

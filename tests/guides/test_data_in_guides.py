@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from trainlib.execution import cluster
+from trainlib._execution import cluster
 
 
 @pytest.fixture

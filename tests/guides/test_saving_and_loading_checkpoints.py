@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from mlflow import MlflowClient
 
-from trainlib.registry.client import tracking_uri
+from trainlib._registry.client import tracking_uri
 
 
 def test_the_last_checkpoint_is_the_dict_that_was_saved_and_what_the_guide_adds(run_example):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from mlflow import MlflowClient
 
-from trainlib.registry import client as mlflow_client
+from trainlib._registry import client as mlflow_client
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def flow_state() -> Callable[[str], str]:
 
         from prefect.client.orchestration import get_client
 
-        from flows import embedded
+        from trainlib.flows import embedded
 
         embedded.start()
         embedded.wait()
@@ -121,7 +121,7 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
 
     They talk to the session's Prefect server; with ``own_server`` they start one, as they do for a user.
     """
-    from flows import embedded
+    from trainlib.flows import embedded
 
     started: list[Driver] = []
 

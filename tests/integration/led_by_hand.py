@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from trainlib import RunConfig, tune
-from trainlib.execution.events import Report
-from trainlib.registry.provenance import Driver
+from trainlib._execution.events import Report
+from trainlib._registry.provenance import Driver
 from trainlib.tune import TuneConfig, Tuner
-from trainlib.tune.sweep import Sweep
-from trainlib.tune.trial import SweepTrial
+from trainlib.tune._sweep import Sweep
+from trainlib.tune._trial import SweepTrial
 
 CPUS = {"CPU": 8.0}
 GONE = Driver(Driver.this().host, 2**22 + 1, "1")

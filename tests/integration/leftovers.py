@@ -9,7 +9,7 @@ from pathlib import Path
 import ray
 from ray.util import placement_group_table
 
-from trainlib.execution.pool import pool
+from trainlib._execution.pool import pool
 
 
 def assert_nothing_left_behind() -> None:

@@ -7,10 +7,11 @@ import socket
 import pytest
 
 from trainlib import ScalingConfig, TrainingFailedError, session
+from trainlib._execution.causes import Cause
 from trainlib.errors import KerasVersionError, PortsTakenError, TooFewWorkersError
-from trainlib.execution.causes import Cause
 from trainlib.horovod import HorovodConfig, HorovodTrainer
-from trainlib.tensorflow import TensorflowConfig, TensorflowTrainer, trainer
+from trainlib.tensorflow import TensorflowConfig, TensorflowTrainer
+from trainlib.tensorflow import _trainer as trainer
 from trainlib.torch import TorchConfig, TorchTrainer
 
 TWO = ScalingConfig(num_workers=2)

@@ -15,7 +15,7 @@ import pytest
 from leftovers import assert_nothing_left_behind
 
 from trainlib import FailureConfig, RunConfig, TrainingFailedError, session
-from trainlib.execution.causes import Cause
+from trainlib._execution.causes import Cause
 
 # -- gradients are averaged ----------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from trainlib import (
     TrainingFailedError,
     session,
 )
+from trainlib._execution.causes import Cause
 from trainlib.errors import (
     CapacityError,
     CheckpointNotFoundError,
@@ -28,7 +29,6 @@ from trainlib.errors import (
     ScoreNotReportedError,
     SessionUnavailableError,
 )
-from trainlib.execution.causes import Cause
 from trainlib.torch import TorchTrainer
 
 TWO = ScalingConfig(num_workers=2)
@@ -220,7 +220,7 @@ def test_a_server_that_cannot_be_reached_or_started(driver, variable, address, m
 
 
 def test_the_error_for_an_unreachable_server_is_a_connection_error(monkeypatch):
-    from trainlib.registry import client
+    from trainlib._registry import client
 
     with pytest.raises(ConnectionFailedError, match="Start it, correct the address, or unset it"):
         client.connect("http://127.0.0.1:9")

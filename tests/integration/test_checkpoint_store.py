@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from trainlib import CheckpointConfig
-from trainlib.execution.events import StagedCheckpoint
-from trainlib.registry.checkpoints import CheckpointStore
+from trainlib._execution.events import StagedCheckpoint
+from trainlib._registry.checkpoints import CheckpointStore
 
 
 def save(store: CheckpointStore, index: int) -> None:

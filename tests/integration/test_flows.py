@@ -6,16 +6,16 @@ import json
 
 import pytest
 
-from flows import PipelineSpec, TrainSpec, TuneSpec, pipeline, preprocess, train, tune
-from flows.pipeline import digits
+from trainlib.flows import PipelineSpec, TrainSpec, TuneSpec, pipeline, preprocess, train, tune
+from trainlib.flows.pipeline import digits
 
 
 def test_a_flow_called_from_python_trains(driver):
     process = driver(
         """
-        from flows import TrainSpec, train
+        from trainlib.flows import TrainSpec, train
         from trainlib import ScalingConfig
-        from flows import PreprocessSpec, preprocess
+        from trainlib.flows import PreprocessSpec, preprocess
 
         data = preprocess(PreprocessSpec(source="sklearn:digits", target="target"))
         result = train(TrainSpec(
@@ -83,7 +83,7 @@ def test_a_sweep_can_be_written_into_a_form():
 def test_a_sweep_runs_as_a_flow_called_from_python(driver):
     process = driver(
         """
-        from flows import TrainSpec, TuneSpec, tune
+        from trainlib.flows import TrainSpec, TuneSpec, tune
         from pathlib import Path
 
         Path("my_loop.py").write_text("def loop(config):\\n    from trainlib import report\\n    report(loss=config['x'])\\n")

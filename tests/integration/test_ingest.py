@@ -358,7 +358,7 @@ def count_rows(config: dict) -> int:
 def test_shares_need_not_be_equal_and_the_users_dataset_stays_as_it_was():
     import ray
 
-    from trainlib.execution import cluster
+    from trainlib._execution import cluster
 
     cluster.connect()
     dataset = ray.data.from_pandas(table(7))
@@ -439,7 +439,7 @@ def test_a_killed_process_goes_on_with_the_preprocessor_that_it_had(driver):
 
 
 def test_data_that_turn_out_broken_while_training_are_named(tmp_path, monkeypatch):
-    from trainlib.data import sources
+    from trainlib._data import sources
 
     monkeypatch.setattr(sources, "READ_WHOLE", 0)  # as if it were too large to be read twice
     path = tmp_path / "ragged.csv"

@@ -14,7 +14,7 @@ import pytest
 from trainlib import FailureConfig, RunConfig, ScalingConfig, session
 from trainlib.horovod import HorovodTrainer
 from trainlib.tensorflow import ReportCheckpointCallback, TensorflowCheckpoint, TensorflowTrainer
-from trainlib.tensorflow.checkpoint import Progress
+from trainlib.tensorflow._checkpoint import Progress
 
 FEATURES = np.arange(32, dtype="float32").reshape(8, 4) / 32
 

@@ -11,7 +11,7 @@ import pytest
 from leftovers import assert_nothing_left_behind
 
 from trainlib import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
-from trainlib.execution.causes import Cause
+from trainlib._execution.causes import Cause
 from trainlib.torch import TorchTrainer
 
 EPOCHS = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from trainlib.registry.metrics import MetricWriter
+from trainlib._registry.metrics import MetricWriter
 
 
 def no_warning(text: str) -> None:
@@ -46,7 +46,7 @@ def test_flush_does_not_wait_for_what_comes_meanwhile(registry, tmp_path):
 
 
 def test_points_that_mlflow_does_not_take_are_kept_in_a_file(registry, tmp_path, monkeypatch):
-    from trainlib.registry import metrics
+    from trainlib._registry import metrics
 
     monkeypatch.setattr(metrics, "GIVE_UP_S", 0.5)
     monkeypatch.setattr(metrics, "RETRY_S", 0.2)

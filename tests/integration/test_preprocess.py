@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from trainlib import storage
-from trainlib.data.prepared import PreparedData
-from trainlib.data.preparing import plan, prepare
-from trainlib.data.spec import PreprocessSpec, SplitSpec, StepSpec
+from trainlib import _storage as storage
+from trainlib._data.prepared import PreparedData
+from trainlib._data.preparing import plan, prepare
+from trainlib._data.spec import PreprocessSpec, SplitSpec, StepSpec
 from trainlib.errors import DataError
 
 SCALED = [StepSpec(name="StandardScaler", columns=["x"])]
@@ -104,8 +104,8 @@ def test_a_preprocessor_of_ones_own(source, tmp_path):
 def test_the_same_is_never_prepared_twice(source, tmp_path, driver):
     script = """
         import sys
-        from trainlib.data.preparing import plan, prepare
-        from trainlib.data.spec import PreprocessSpec, StepSpec
+        from trainlib._data.preparing import plan, prepare
+        from trainlib._data.spec import PreprocessSpec, StepSpec
 
         steps = [StepSpec(name="StandardScaler", columns=["x"])]
         spec = PreprocessSpec(source=sys.argv[1], target="label", storage_path=sys.argv[2], steps=steps)
@@ -222,8 +222,8 @@ def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
     from prefect import flow
     from prefect.artifacts import Artifact
 
-    from flows import embedded
-    from tasks import preprocess
+    from trainlib.flows import embedded
+    from trainlib.tasks import preprocess
 
     embedded.start()
     embedded.wait()

@@ -8,14 +8,14 @@ import pytest
 from led_by_hand import CPUS, GONE, begin, kill, start, status, train_func
 
 from trainlib import DataParallelTrainer, RunConfig
+from trainlib._execution.causes import Cause
+from trainlib._execution.events import Report
+from trainlib._registry.run import AttemptRecord
+from trainlib._training.training import Training
 from trainlib.errors import TrainingFailedError
-from trainlib.execution.causes import Cause
-from trainlib.execution.events import Report
-from trainlib.registry.run import AttemptRecord
-from trainlib.training import Training
 from trainlib.tune import ASHAScheduler, TuneConfig, Tuner
-from trainlib.tune.sweep import Sweep
-from trainlib.tune.trial import TrialState
+from trainlib.tune._sweep import Sweep
+from trainlib.tune._trial import TrialState
 
 
 def test_a_trial_that_has_no_turn_again_keeps_what_it_had(registry):

@@ -7,7 +7,7 @@ import io
 from led_by_hand import CPUS, begin, start
 from rich.console import Console
 
-from trainlib.tune.table import SweepTerminal, rows_of
+from trainlib.tune._table import SweepTerminal, rows_of
 
 
 def test_the_table_shows_where_each_trial_is_and_which_is_best(monkeypatch):

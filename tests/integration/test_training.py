@@ -17,8 +17,8 @@ import ray
 from leftovers import assert_nothing_left_behind
 
 from trainlib import Checkpoint, CheckpointConfig, DataParallelTrainer, RunConfig, ScalingConfig, session
+from trainlib._execution.pool import pool
 from trainlib.callbacks import JsonLoggerCallback
-from trainlib.execution.pool import pool
 from trainlib.torch import TorchTrainer
 
 TWO = ScalingConfig(num_workers=2)

@@ -8,8 +8,8 @@ import pytest
 from ray.exceptions import ActorDiedError, ActorUnschedulableError, NodeDiedError, OutOfMemoryError, RayActorError
 
 from trainlib import FailureConfig, TrainingFailedError
+from trainlib._execution.causes import UNLIMITED, Cause, cause_of, may_retry, retry_limit
 from trainlib.errors import CapacityError, ConnectionFailedError
-from trainlib.execution.causes import UNLIMITED, Cause, cause_of, may_retry, retry_limit
 
 
 @pytest.mark.parametrize(

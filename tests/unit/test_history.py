@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trainlib.execution.events import Report
-from trainlib.execution.worker import WorkerFacts
-from trainlib.history import FILLED_IN, History
+from trainlib._execution.events import Report
+from trainlib._execution.worker import WorkerFacts
+from trainlib._training.history import FILLED_IN, History
 
 
 def test_what_is_filled_in_is_told_apart_from_what_was_reported():

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from trainlib.errors import HorovodBuildError, HorovodUnavailableError
-from trainlib.horovod import HorovodTrainer, build, installed, recipe
+from trainlib.horovod import HorovodTrainer, build
+from trainlib.horovod import _installed as installed
+from trainlib.horovod import _recipe as recipe
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from trainlib.execution.signals import raise_lost, remembered
+from trainlib._execution.signals import raise_lost, remembered
 
 
 class Swallows:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from trainlib._execution.metrics import as_numbers
+from trainlib._registry.metrics import stored_params
 from trainlib.errors import MetricError
-from trainlib.execution.metrics import as_numbers
-from trainlib.registry.metrics import stored_params
 
 
 def test_numbers_of_all_kinds():

@@ -6,8 +6,8 @@ import sys
 import threading
 import time
 
-from trainlib.execution.events import Finished, Output
-from trainlib.execution.outbox import Outbox, prints_into
+from trainlib._execution.events import Finished, Output
+from trainlib._execution.outbox import Outbox, prints_into
 
 
 def test_events_come_in_order_and_once():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib
 import optuna
 
-from trainlib.tune.plots import draw
+from trainlib.tune._plots import draw
 
 
 def test_drawing_leaves_the_users_own_style_as_it_is(tmp_path):

@@ -7,8 +7,8 @@ import socket
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from trainlib._execution.ports import HeldPort, PortRange, first_free
 from trainlib.errors import PortsTakenError
-from trainlib.execution.ports import HeldPort, PortRange, first_free
 
 
 def hold(ports: PortRange | None = None) -> HeldPort:

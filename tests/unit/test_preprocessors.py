@@ -7,7 +7,7 @@ import sys
 
 from ray.data.preprocessors import Chain, MinMaxScaler, StandardScaler
 
-from trainlib.data.preprocessors import fingerprint, one_after_the_other, steps
+from trainlib._data.preprocessors import fingerprint, one_after_the_other, steps
 
 OWN = """
 from ray.data.preprocessor import Preprocessor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainlib.execution.ranks import rank_by_node
+from trainlib._execution.ranks import rank_by_node
 
 
 def places(nodes: str) -> list[tuple[int, int, int, int, int]]:

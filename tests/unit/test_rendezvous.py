@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from trainlib.errors import PortsTakenError
-from trainlib.horovod.rendezvous import GangServer, slots_of
+from trainlib.horovod._rendezvous import GangServer, slots_of
 
 
 def put_and_get(port: int) -> bytes:

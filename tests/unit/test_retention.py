@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from trainlib import CheckpointConfig
-from trainlib.registry.retention import SavedCheckpoint, best, expendable
+from trainlib._registry.retention import SavedCheckpoint, best, expendable
 
 LOWEST = CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="loss", checkpoint_score_order="min")
 HIGHEST = CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="acc")

@@ -6,11 +6,11 @@ import pytest
 from ray import tune as ray_tune
 
 from trainlib import DataParallelTrainer, RunConfig, ScalingConfig, tune
-from trainlib.tune.domains import Categorical, Float, Integer, Normal
-from trainlib.tune.search import Search, make_sampler
-from trainlib.tune.space import as_domain
-from trainlib.tune.trainable import Trainable
-from trainlib.tune.variants import Space
+from trainlib.tune._domains import Categorical, Float, Integer, Normal
+from trainlib.tune._sample import as_domain
+from trainlib.tune._search import Search, make_sampler
+from trainlib.tune._space import Space
+from trainlib.tune._trainable import Trainable
 
 
 def configs(tree, count, **search):

@@ -11,8 +11,8 @@ from trainlib.execution import BackendConfig
 from trainlib.sgd import Trainer
 from trainlib.tensorflow import TensorflowConfig
 from trainlib.torch import TorchConfig, TorchTrainer
-from trainlib.tune.portable import packed, unpacked
-from trainlib.tune.trainable import Trainable
+from trainlib.tune._portable import packed, unpacked
+from trainlib.tune._trainable import Trainable
 
 
 def nothing() -> None:
@@ -65,7 +65,7 @@ def test_a_trainer_that_makes_no_sense(arguments, error, message):
 
 
 def test_a_framework_that_is_not_installed_is_told_at_once(monkeypatch):
-    from trainlib.tensorflow import trainer
+    from trainlib.tensorflow import _trainer as trainer
 
     monkeypatch.setattr(trainer, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'trainlib\[tensorflow\]'"):

@@ -10,9 +10,9 @@ from concurrent.futures import Future
 
 import pytest
 
-from trainlib.execution import silence
-from trainlib.execution.silence import Pulse, SilenceWatch
-from trainlib.execution.worker import WorkerFacts
+from trainlib._execution import silence
+from trainlib._execution.silence import Pulse, SilenceWatch
+from trainlib._execution.worker import WorkerFacts
 
 WORKER = WorkerFacts(node_id="a", node_ip="127.0.0.1", hostname="a", pid=1)
 

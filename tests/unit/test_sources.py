@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from trainlib.data.sources import look_at
+from trainlib._data.sources import look_at
 from trainlib.errors import DataError, DataNotFoundError
 
 TABLE = pd.DataFrame({"x": [1.5, 2.5, 3.5], "label": ["a", "b", "a"]})

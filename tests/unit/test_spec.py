@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flows.spec import TrainSpec
 from trainlib import DataParallelTrainer
+from trainlib.flows.spec import TrainSpec
 from trainlib.horovod import HorovodTrainer
 from trainlib.tensorflow import TensorflowTrainer
 from trainlib.torch import TorchTrainer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 
-from trainlib.stopping import should_stop
+from trainlib._training.stopping import should_stop
 from trainlib.tune import TimeoutStopper
 
 

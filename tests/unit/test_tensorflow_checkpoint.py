@@ -9,7 +9,7 @@ import pytest
 
 from trainlib.errors import CheckpointNotFoundError
 from trainlib.tensorflow import TensorflowCheckpoint
-from trainlib.tensorflow.checkpoint import Progress
+from trainlib.tensorflow._checkpoint import Progress
 
 
 @pytest.fixture(params=["tf_keras", "keras"])

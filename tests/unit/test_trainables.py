@@ -8,8 +8,8 @@ from trainlib import CheckpointConfig, DataParallelTrainer, RunConfig, ScalingCo
 from trainlib.errors import CapacityError, DataError
 from trainlib.torch import TorchTrainer
 from trainlib.tune import Tuner
-from trainlib.tune.capacity import require_room
-from trainlib.tune.search import Search
+from trainlib.tune._capacity import require_room
+from trainlib.tune._search import Search
 
 
 def first(config):

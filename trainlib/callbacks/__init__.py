@@ -1,9 +1,9 @@
 """Callbacks: what sees each result of a training."""
 
-from trainlib.callbacks.callback import Callback, LoggerCallback, Trial
-from trainlib.callbacks.json_logger import JsonLoggerCallback
-from trainlib.callbacks.mlflow import MLflowLoggerCallback
-from trainlib.callbacks.tensorboard import TBXLoggerCallback
+from trainlib.callbacks._callback import Callback, LoggerCallback, Trial
+from trainlib.callbacks._json_logger import JsonLoggerCallback
+from trainlib.callbacks._mlflow import MLflowLoggerCallback
+from trainlib.callbacks._tensorboard import TBXLoggerCallback
 
 __all__ = [
     "Callback",

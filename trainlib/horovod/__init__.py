@@ -3,7 +3,7 @@
 Horovod is built for the frameworks of an environment: ``python -m trainlib.horovod.build``.
 """
 
-from trainlib.horovod.config import HorovodConfig
-from trainlib.horovod.trainer import HorovodTrainer
+from trainlib.horovod._config import HorovodConfig
+from trainlib.horovod._trainer import HorovodTrainer
 
 __all__ = ["HorovodConfig", "HorovodTrainer"]

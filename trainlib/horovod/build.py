@@ -24,7 +24,7 @@ from filelock import FileLock
 from rich.console import Console
 
 from trainlib.errors import HorovodBuildError
-from trainlib.horovod import recipe
+from trainlib.horovod import _recipe as recipe
 
 console = Console(highlight=False, soft_wrap=True)
 

@@ -9,7 +9,7 @@ from trainlib.session import (
     world_rank,
     world_size,
 )
-from trainlib.sgd.trainer import Trainer
+from trainlib.sgd._trainer import Trainer
 
 get_data_shard = get_dataset_shard
 

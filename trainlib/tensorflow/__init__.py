@@ -3,11 +3,11 @@
 ``import trainlib.tensorflow`` does not import TensorFlow: the coordinating process may do without it.
 """
 
-from trainlib.tensorflow.checkpoint import TensorflowCheckpoint
-from trainlib.tensorflow.config import TensorflowConfig
-from trainlib.tensorflow.keras import ReportCheckpointCallback
-from trainlib.tensorflow.prepare import prepare_dataset_shard
-from trainlib.tensorflow.trainer import TensorflowTrainer
+from trainlib.tensorflow._checkpoint import TensorflowCheckpoint
+from trainlib.tensorflow._config import TensorflowConfig
+from trainlib.tensorflow._dataset import prepare_dataset_shard
+from trainlib.tensorflow._keras import ReportCheckpointCallback
+from trainlib.tensorflow._trainer import TensorflowTrainer
 
 __all__ = [
     "ReportCheckpointCallback",

@@ -3,11 +3,11 @@
 ``import trainlib.torch`` does not import torch: the coordinating process may do without it.
 """
 
-from trainlib.torch.amp import accelerate, backward, prepare_optimizer
-from trainlib.torch.checkpoint import TorchCheckpoint
-from trainlib.torch.config import TorchConfig
-from trainlib.torch.prepare import enable_reproducibility, get_device, prepare_data_loader, prepare_model
-from trainlib.torch.trainer import TorchTrainer
+from trainlib.torch._amp import accelerate, backward, prepare_optimizer
+from trainlib.torch._checkpoint import TorchCheckpoint
+from trainlib.torch._config import TorchConfig
+from trainlib.torch._prepare import enable_reproducibility, get_device, prepare_data_loader, prepare_model
+from trainlib.torch._trainer import TorchTrainer
 
 __all__ = [
     "TorchCheckpoint",

@@ -1,19 +1,10 @@
 """Tuning sweeps: search spaces, who chooses from them, which trials go on, and what comes out."""
 
 from trainlib.session import get_checkpoint, report
-from trainlib.tune.config import TuneConfig
-from trainlib.tune.result_grid import ResultGrid
-from trainlib.tune.run import ExperimentAnalysis, run
-from trainlib.tune.schedulers import (
-    ASHAScheduler,
-    AsyncHyperBandScheduler,
-    FIFOScheduler,
-    HyperBandScheduler,
-    MedianStoppingRule,
-    PopulationBasedTraining,
-    TrialScheduler,
-)
-from trainlib.tune.space import (
+from trainlib.tune._config import TuneConfig
+from trainlib.tune._result_grid import ResultGrid
+from trainlib.tune._run import ExperimentAnalysis, run
+from trainlib.tune._sample import (
     choice,
     grid_search,
     lograndint,
@@ -28,6 +19,16 @@ from trainlib.tune.space import (
     sample_from,
     uniform,
 )
+from trainlib.tune._tuner import Tuner
+from trainlib.tune.schedulers import (
+    ASHAScheduler,
+    AsyncHyperBandScheduler,
+    FIFOScheduler,
+    HyperBandScheduler,
+    MedianStoppingRule,
+    PopulationBasedTraining,
+    TrialScheduler,
+)
 from trainlib.tune.stopper import (
     CombinedStopper,
     ExperimentPlateauStopper,
@@ -37,7 +38,6 @@ from trainlib.tune.stopper import (
     TimeoutStopper,
     TrialPlateauStopper,
 )
-from trainlib.tune.tuner import Tuner
 
 __all__ = [
     "ASHAScheduler",

@@ -1,6 +1,6 @@
 from trainlib import ScalingConfig, session, tune
 from trainlib.torch import TorchTrainer
-from trainlib.tune.tuner import TuneConfig, Tuner
+from trainlib.tune._tuner import TuneConfig, Tuner
 
 
 def train_func(config):

@@ -1,0 +1,169 @@
+"""The datasets of one training: opened and fitted once, split anew for every attempt."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import ray
+import ray.data
+from ray.data.dataset import MaterializedDataset
+from ray.util import placement_group_table
+
+from trainlib._data.config import DataConfig
+from trainlib._data.datasets import OpenDataset, open_dataset, require_rows
+from trainlib._data.explaining import explained
+from trainlib._data.prepared import applied_before
+from trainlib._data.preprocessors import fitted, in_words, is_fitted, one_after_the_other, require_columns
+from trainlib._data.quiet import quiet
+from trainlib._data.shard import DatasetShard
+from trainlib._data.sources import Source
+from trainlib._execution import cluster
+from trainlib.config import ScalingConfig
+from trainlib.errors import CapacityError
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
+
+# What a pipeline may keep in Ray's object store, at most. Ray's own limit is a share of the machine's memory.
+IN_FLIGHT = 512 * 1024**2
+# A place in a gang has to reserve something; this is what every local Ray has plenty of.
+_NO_CPU = {"CPU": 0.0, "node:__internal_head__": 0.001}
+
+
+class Ingest:
+    """Feeds a gang. Whoever makes an attempt opens it once Ray is there, and takes shards for each gang."""
+
+    def __init__(
+        self,
+        datasets: dict[str, Any],
+        *,
+        sources: dict[str, Source],
+        config: DataConfig,
+        preprocessor: Preprocessor | None,
+    ) -> None:
+        self.preprocessor = preprocessor
+        """Fitted, once this is open."""
+        self.applied: Preprocessor | None = preprocessor
+        """All that was applied to the data: what prediction has to apply too. It goes with checkpoints."""
+        self.opened: dict[str, OpenDataset] = {}
+        self._given = datasets
+        self._sources = sources
+        self._config = config
+
+    def open(self, workers: int, say: Callable[[str], None]) -> None:
+        """Make the datasets, and fit the preprocessor on ``train``. Does nothing the second time.
+
+        Raises:
+            DataError: the data are not what so many workers need.
+        """
+        quiet()
+        if not self.opened:
+            opened = {name: open_dataset(name, given, self._sources.get(name)) for name, given in self._given.items()}
+            for name, each in opened.items():
+                if each.facts.rows is not None and self._config.splits(name):
+                    require_rows(name, each.facts.source, each.facts.rows, workers)
+            self.opened = self._preprocessed(opened, say)
+            before = applied_before(self._given.get("train"))
+            self.applied = one_after_the_other(before, self.preprocessor)
+
+    def beside(self, scaling: ScalingConfig) -> ScalingConfig:
+        """The gang, so that CPUs are left for reading: workers hold theirs for as long as they train, and a pipeline
+        without one would wait for ever, and they for it.
+
+        On a machine of its own, where CPUs are only counted, workers that did not ask for a number of them count as none.
+
+        Raises:
+            CapacityError: the cluster has too few for both.
+        """
+        streamed = [name for name, each in self.opened.items() if self._is_streamed(each)]
+        # Two may be read in turns, such as validation in the midst of an epoch: each then needs a CPU of its own.
+        needed = min(2, len(streamed))
+        total = ray.cluster_resources().get("CPU", 0.0)
+        taken = scaling.total_resources.get("CPU", 0.0)
+        if taken + needed <= total or not needed:
+            return scaling
+        given = scaling.resources_per_worker or {}
+        if cluster.is_local() and "CPU" not in given and needed <= total:
+            return scaling.model_copy(update={"resources_per_worker": {**given, **_NO_CPU}})
+        names = " and ".join(map(repr, streamed))
+        raise CapacityError(
+            f"{scaling.num_workers} worker(s) take {taken:g} of the cluster's {total:g} CPUs, and reading {names} beside them "
+            f"needs {needed} more: lower num_workers, give each worker less with resources_per_worker={{'CPU': ...}}, or "
+            "pass Ray Datasets that are materialized"
+        )
+
+    def _require_free_cpu(self) -> None:
+        """Not all CPUs may be held by gangs, of which there may be others besides this one."""
+        groups = [group for group in placement_group_table().values() if group["state"] == "CREATED"]
+        held = sum(bundle.get("CPU", 0.0) for group in groups for bundle in group["bundles"].values())
+        total = ray.cluster_resources().get("CPU", 0.0)
+        if held + 1 > total and any(self._is_streamed(each) for each in self.opened.values()):
+            raise CapacityError(
+                f"{len(groups)} trainings hold {held:g} of the cluster's {total:g} CPUs, so that none is left to read data "
+                "with: wait for another one to end, lower num_workers, or pass Ray Datasets that are materialized"
+            )
+
+    def _is_streamed(self, opened: OpenDataset) -> bool:
+        return not isinstance(opened.dataset, MaterializedDataset)
+
+    def _preprocessed(self, opened: dict[str, OpenDataset], say: Callable[[str], None]) -> dict[str, OpenDataset]:
+        preprocessor = self.preprocessor
+        if preprocessor is None:
+            return opened
+        for each in opened.values():
+            if each.facts.columns is not None:
+                require_columns(
+                    preprocessor, each.facts.columns, f"the dataset {each.facts.name!r} ({each.facts.source})"
+                )
+        if not is_fitted(preprocessor):
+            say(f"fitting {in_words(preprocessor)} on train")
+            with explained("the dataset 'train'"):
+                preprocessor = fitted(preprocessor, opened["train"].dataset)
+        self.preprocessor = preprocessor
+        return {name: OpenDataset(preprocessor.transform(each.dataset), each.facts) for name, each in opened.items()}
+
+    @contextmanager
+    def shards(self, nodes: Sequence[str], scaling: ScalingConfig) -> Iterator[list[dict[str, DatasetShard]]]:
+        """The shards of each rank, for as long as the block runs; ``nodes`` are the nodes of the ranks."""
+        self._require_free_cpu()
+        result: list[dict[str, DatasetShard]] = [{} for _ in nodes]
+        coordinators: list[Any] = []
+        try:
+            for name, opened in self.opened.items():
+                dataset = self._with_options(name, opened.dataset, scaling)
+                may_be_empty = self._config.splits(name) and not self._config.equal
+                if self._config.splits(name):
+                    hints = list(nodes) if self._config.enable_shard_locality else None
+                    parts: list[Any] = list(
+                        dataset.streaming_split(len(nodes), equal=self._config.equal, locality_hints=hints)
+                    )
+                    coordinators.append(parts[0]._coord_actor)
+                else:
+                    parts = [dataset.iterator() for _ in nodes]
+                for shards, part in zip(result, parts, strict=True):
+                    shards[name] = DatasetShard(name, part, may_be_empty=may_be_empty)
+            yield result
+        finally:
+            for coordinator in coordinators:
+                ray.kill(coordinator)
+
+    def _with_options(self, name: str, dataset: ray.data.Dataset, scaling: ScalingConfig) -> ray.data.Dataset:
+        """A copy that keeps within what the gang leaves."""
+        from ray.data import ExecutionResources
+
+        dataset = dataset.copy(dataset, _deep_copy=True)  # the user's own keeps its settings
+        given = self._config.execution_options
+        options = copy.deepcopy(
+            (given.get(name) if isinstance(given, dict) else given) or dataset.context.execution_options
+        )
+        if options.resource_limits == ExecutionResources.for_limits():
+            left = ray.cluster_resources().get("CPU", 0.0) - scaling.total_resources.get("CPU", 0.0)
+            others = 1 if len(self.opened) > 1 else 0
+            options.resource_limits = ExecutionResources.for_limits(
+                cpu=max(1.0, left - others), object_store_memory=IN_FLIGHT
+            )
+        dataset.context.execution_options = options
+        return dataset

@@ -1,0 +1,293 @@
+"""Files of rows at a path or URI: one file, a glob or a folder, as CSV, Parquet or JSON Lines, compressed or not.
+
+They are looked at before anything is started: that they are there, that they can be read, and that they have the
+same columns. What is wrong with a file is said with its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from trainlib import _storage as storage
+from trainlib._data.files import COMPRESSIONS, Format, filesystem_of, find, format_of, name_in
+from trainlib.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import ray.data
+
+__all__ = ["Source", "look_at"]
+
+# Text files up to this size in all are read from end to end when they are looked at, which takes a second or two.
+READ_WHOLE = 256 * 1024**2
+# Files up to this size in all are told apart by their bytes; larger ones by name, size and time of change.
+HASH_WHOLE = 1024**3
+_AT_ONCE = 16
+# What stores call that which changes with a file's bytes.
+_VERSIONS = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "content_md5",
+    "generation",
+    "LastModified",
+    "last_modified",
+    "updated",
+    "mtime",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files that have been looked at, and can be read.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "points.csv").write_text("x,y\\n1,2\\n3,4\\n")
+        >>> source = look_at(str(folder))
+        >>> source.format, source.rows, dict(source.columns)
+        ('csv', 2, {'x': 'int64', 'y': 'int64'})
+    """
+
+    uri: str
+    format: Format
+    paths: tuple[str, ...]
+    """As their file system calls them."""
+    size: int
+    """In bytes, of all files."""
+    schema: pa.Schema = field(repr=False)
+    rows: int | None
+    """How many there are, where that was quickly known."""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Names and types."""
+        return {each.name: str(each.type) for each in self.schema}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are on this disk."""
+        return storage.local_path(self.uri) is not None
+
+    def digest(self) -> str:
+        """Changes when the bytes of any file may have changed."""
+        filesystem, _ = filesystem_of(self.uri)
+        mark = _hash if self.is_local and self.size <= HASH_WHOLE else _version
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            marks = list(threads.map(lambda path: mark(filesystem, path), self.paths))
+        names = [path.rsplit("/", 1)[-1] for path in self.paths]
+        return hashlib.sha256(repr(list(zip(names, marks, strict=True))).encode()).hexdigest()[:16]
+
+    def read(self) -> ray.data.Dataset:
+        """As a Ray Dataset, which reads nothing yet."""
+        import ray.data
+
+        where: dict[str, Any] = {} if self.is_local else {"filesystem": filesystem_of(self.uri)[0]}
+        # Folders named like `year=2024` stay names: columns are what is in the files, as they were looked at.
+        common: dict[str, Any] = {**where, "file_extensions": None, "partitioning": None}
+        paths = list(self.paths)
+        if self.format == "parquet":
+            return ray.data.read_parquet(paths, **common)
+        from pyarrow import csv, json
+
+        if self.format == "json":
+            # Not with `lines=True`: it would make numbers of texts that look like some, and knows local files only.
+            return ray.data.read_json(paths, parse_options=json.ParseOptions(explicit_schema=self.schema), **common)
+        types = csv.ConvertOptions(column_types=self.schema)
+        return ray.data.read_csv(paths, convert_options=types, **common)
+
+
+def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
+    """Find the files, and see that they can be read and belong together.
+
+    Text files are read from end to end if they are small, or if ``whole`` asks for it.
+
+    Raises:
+        DataNotFoundError: nothing is there, or nothing that is data.
+        DataError: a file is empty, broken, or has other columns than the first.
+    """
+    uri = storage.absolute(os.fspath(uri))
+    filesystem, paths = find(uri)
+    formats = {path: format_of(path) for path in paths}
+    if len(set(formats.values())) > 1:
+        one, other = (
+            next(path for path in paths if formats[path] == kind) for kind in sorted(set(formats.values()))[:2]
+        )
+        raise DataError(
+            f"{uri} has files of different formats, {one} and {other}: name those of one format, e.g. *.csv"
+        )
+    format = formats[paths[0]]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        sizes = list(threads.map(filesystem.size, paths))
+    size = sum(each or 0 for each in sizes)
+    for path, each in zip(paths, sizes, strict=True):
+        if each == 0:
+            raise DataError(f"{path} is empty, with not even a header: remove it, or write it again")
+    whole = whole or size <= READ_WHOLE
+    look = _look_once if storage.local_path(uri) is not None else _look
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        looks = list(threads.map(lambda path: look(filesystem, path, format, whole), paths))
+    schema = looks[0].schema
+    for path, found in zip(paths[1:], looks[1:], strict=True):
+        schema = _together(schema, found.schema, paths[0], path, format)
+    rows = [found.rows for found in looks]
+    known = None if any(each is None for each in rows) else sum(each or 0 for each in rows)
+    if known == 0:
+        raise DataError(f"{uri} has no rows: {'its files have' if len(paths) > 1 else 'it has'} columns alone")
+    return Source(uri, format, tuple(paths), size, schema, known)
+
+
+# -- looking --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Look:
+    schema: pa.Schema
+    rows: int | None
+
+
+def _look(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+    return (_look_at_parquet if format == "parquet" else _look_at_text)(filesystem, path, format, whole)
+
+
+def _look_once(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+    """A file on this disk that has not changed is not read again, e.g. for each trial of a sweep."""
+    status = os.stat(path)
+    return _remembered_look(filesystem, path, format, whole, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=10_000)
+def _remembered_look(filesystem: Any, path: str, format: Format, whole: bool, size: int, changed: int) -> _Look:
+    return _look(filesystem, path, format, whole)
+
+
+def _look_at_parquet(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+    """Its footer says all. A file that was not written to its end has none."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with filesystem.open(path, "rb") as file:
+            found = parquet.ParquetFile(file)
+            return _Look(found.schema_arrow.remove_metadata(), found.metadata.num_rows)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(
+            f"{path} is no whole Parquet file ({_first_line(error)}): it may have been cut short. Write it again."
+        ) from error
+
+
+def _look_at_text(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+    """Its first block, or all of it."""
+    import pyarrow as pa
+
+    try:
+        with _opened(filesystem, path) as stream:
+            if format == "csv":
+                return _look_at_csv(stream, whole)
+            return _look_at_json(stream, whole)
+    except (pa.ArrowInvalid, OSError, EOFError) as error:
+        hint = "" if format == "csv" else " JSON Lines have one object a line, and no list around them."
+        raise DataError(
+            f"{path} cannot be read: {_first_line(error)}. Correct it there, or leave the file out.{hint}"
+        ) from error
+
+
+def _look_at_csv(stream: Any, whole: bool) -> _Look:
+    from pyarrow import csv
+
+    options = csv.ReadOptions(use_threads=False)  # without threads, errors tell the row
+    if whole:  # the type of a column is then that of all its values, not of the first ones
+        table = csv.read_csv(stream, read_options=options)
+        return _Look(table.schema, table.num_rows)
+    return _Look(csv.open_csv(stream, read_options=options).schema, None)
+
+
+def _look_at_json(stream: Any, whole: bool) -> _Look:
+    from pyarrow import json
+
+    if whole:
+        table = json.read_json(stream)
+        return _Look(table.schema, table.num_rows)
+    return _Look(json.open_json(stream).schema, None)
+
+
+@contextmanager
+def _opened(filesystem: Any, path: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    compression = COMPRESSIONS.get(os.path.splitext(name_in(path).lower())[1])
+    with filesystem.open(path, "rb") as file:
+        if compression is None:
+            yield file
+        else:
+            with pa.CompressedInputStream(file, compression) as stream:
+                yield stream
+
+
+def _together(first: pa.Schema, other: pa.Schema, first_path: str, path: str, format: Format) -> pa.Schema:
+    """One schema for two files, or an error that names what differs."""
+    import pyarrow as pa
+
+    def differ(what: str) -> DataError:
+        return DataError(
+            f"{path} has other columns than {first_path}: {what}. Files that are read together need the same columns."
+        )
+
+    if missing := [name for name in first.names if name not in other.names]:
+        raise differ(f"it lacks {_quoted(missing)}")
+    if more := [name for name in other.names if name not in first.names]:
+        raise differ(f"it also has {_quoted(more)}")
+    if format == "csv" and first.names != other.names:
+        raise differ(f"they are in another order, {', '.join(other.names)}")
+    columns = []
+    for name in first.names:
+        one, two = first.field(name).type, other.field(name).type
+        try:
+            columns.append(
+                pa.unify_schemas(
+                    [pa.schema([(name, one)]), pa.schema([(name, two)])], promote_options="permissive"
+                ).field(0)
+            )
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise differ(f"{name!r} is {two} there and {one} in the other") from None
+    return pa.schema(columns)
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+# -- telling apart --------------------------------------------------------------------------------------
+
+
+def _hash(filesystem: Any, path: str) -> str:
+    status = os.stat(path)
+    return _hash_once(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=10_000)
+def _hash_once(path: str, size: int, changed: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _version(filesystem: Any, path: str) -> str:
+    """What a store says of a file's version; where it says nothing, its bytes."""
+    about = filesystem.info(path)
+    told = {key: str(about[key]) for key in _VERSIONS if about.get(key)}
+    if told:
+        return repr((about.get("size"), told))
+    with filesystem.open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,79 @@
+"""A gang: room for all workers at once, reserved as one placement group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import ray
+from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table, remove_placement_group
+
+from trainlib._execution import cluster
+from trainlib._execution.waiting import gather
+from trainlib.config import ScalingConfig
+from trainlib.errors import CapacityError
+
+
+@contextmanager
+def reserve(scaling: ScalingConfig, say: Callable[[str], None]) -> Iterator[tuple[PlacementGroup, list[str]]]:
+    """Reserve the gang for as long as the block runs; gives its group and the node of each worker.
+
+    Raises:
+        CapacityError: it cannot be had, or not in ``placement_timeout_s``.
+    """
+    if cluster.is_local() and (problem := never_fits(scaling)):
+        raise CapacityError(problem)
+    group = placement_group(scaling.bundles, strategy=scaling.placement_strategy)
+    try:
+        _wait(group, scaling, say)
+        nodes = placement_group_table(group)["bundles_to_node_id"]
+        yield group, [nodes[index] for index in range(scaling.num_workers)]
+    finally:
+        remove_placement_group(group)
+
+
+def never_fits(scaling: ScalingConfig) -> str | None:
+    """What is wrong with a gang that the present nodes could not hold even if they were idle; None if nothing is."""
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    total = ray.cluster_resources()
+    for name, amount in scaling.total_resources.items():
+        if total.get(name, 0.0) < amount:
+            hint = (
+                "set use_gpu=False, or point RAY_ADDRESS at a cluster that has GPUs"
+                if name == "GPU"
+                else "lower num_workers or resources_per_worker, or point RAY_ADDRESS at a larger cluster"
+            )
+            return f"{_asked(scaling)}, which is {amount:g} {name}; the cluster has {total.get(name, 0.0):g}: {hint}"
+    if scaling.placement_strategy == "STRICT_SPREAD" and len(nodes) < len(scaling.bundles):
+        return (
+            f"{_asked(scaling)}, each on a node of its own (STRICT_SPREAD); the cluster has {len(nodes)} "
+            "node(s): use placement_strategy='SPREAD' or 'PACK'"
+        )
+    return None
+
+
+def _wait(group: PlacementGroup, scaling: ScalingConfig, say: Callable[[str], None]) -> None:
+    deadline = time.monotonic() + scaling.placement_timeout_s
+    ready = group.ready()
+    notice_after = 2.0
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            gather([ready], timeout=max(0.05, min(notice_after, left)))
+            return
+        except TimeoutError:
+            free = ", ".join(f"{ray.available_resources().get(n, 0.0):g} {n}" for n in scaling.total_resources)
+            if left <= 0:
+                problem = never_fits(scaling) or f"{_asked(scaling)}; only {free} became free"
+                raise CapacityError(
+                    f"no room for the workers in {scaling.placement_timeout_s:g} s: {problem}. Wait for other work to "
+                    "end, ask for less, or raise ScalingConfig.placement_timeout_s."
+                ) from None
+            say(f"waiting for room: {_asked(scaling)}; free now: {free} (giving up in {left:.0f} s)")
+            notice_after = 10.0
+
+
+def _asked(scaling: ScalingConfig) -> str:
+    each = ", ".join(f"{amount:g} {name}" for name, amount in scaling.worker_resources.items())
+    return f"asked for {scaling.num_workers} worker(s) with {each} each"

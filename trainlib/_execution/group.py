@@ -1,0 +1,143 @@
+"""The workers of one attempt, by rank. This is what a backend sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from trainlib._execution.backend import BackendConfig
+from trainlib._execution.pool import Kind, pool
+from trainlib._execution.ranks import Place, rank_by_node
+from trainlib._execution.waiting import gather
+from trainlib._execution.worker import WorkerFacts, pickled
+from trainlib.config import ScalingConfig
+
+# A worker that has not come up by then never will: importing a framework takes seconds.
+START_TIMEOUT_S = 180.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """One worker of the gang."""
+
+    actor: Any
+    kind: Kind
+    place: Place
+    facts: WorkerFacts
+
+
+class WorkerGroup:
+    """Workers in the order of their ranks.
+
+    Example:
+        A backend's ``on_start`` calls a function on all of them, or on one::
+
+            addresses = worker_group.execute(get_node_ip)
+            port = worker_group.execute_single(0, find_free_port)
+    """
+
+    def __init__(self, members: Sequence[Member], reusable: bool) -> None:
+        self.members = list(members)
+        self._reusable = reusable
+
+    @classmethod
+    def start(
+        cls, scaling: ScalingConfig, backend: BackendConfig, group: PlacementGroup, nodes: Sequence[str]
+    ) -> WorkerGroup:
+        """Workers for a gang whose room is reserved: from the pool, or new ones."""
+        # Ray tells a worker its GPUs only when it is started with them, so such a worker has to stand
+        # inside its bundle, and is not handed on.
+        gpus = scaling.worker_resources.get("GPU", 0.0)
+        kinds = [kind_of(scaling, backend, node) for node in nodes]
+        actors: list[Any] = []
+        try:
+            for index, kind in enumerate(kinds):
+                if gpus:
+                    bundle = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
+                    actors.append(pool.start(kind, num_gpus=gpus, scheduling_strategy=bundle))
+                else:
+                    actors.append(pool.take(kind))
+            facts = [_facts(actors, kinds, index, pooled=not gpus) for index in range(len(actors))]
+        except BaseException:
+            for actor, kind in zip(actors, kinds, strict=False):
+                pool.end(kind, [actor])
+            raise
+        members = [
+            Member(actors[index], kinds[index], place, facts[index])
+            for index, place in rank_by_node([fact.node_id for fact in facts])
+        ]
+        return cls(members, reusable=not gpus)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def execute_async(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Call ``function`` in every worker; gives Ray's references to the values."""
+        call = pickled(function, *args)
+        return [member.actor.execute.remote(call) for member in self.members]
+
+    def execute(self, function: Callable[..., Any], *args: Any, timeout: float | None = None) -> list[Any]:
+        """Call ``function`` in every worker; gives the values by rank, or TimeoutError."""
+        return gather(self.execute_async(function, *args), timeout=timeout)
+
+    def execute_single_async(self, rank: int, function: Callable[..., Any], *args: Any) -> Any:
+        """Call ``function`` in one worker; gives Ray's reference to the value."""
+        return self.members[rank].actor.execute.remote(pickled(function, *args))
+
+    def execute_single(self, rank: int, function: Callable[..., Any], *args: Any) -> Any:
+        """Call ``function`` in one worker and return its value."""
+        return gather([self.execute_single_async(rank, function, *args)])[0]
+
+    def release(self) -> None:
+        """Hand the workers on: their training functions have all returned."""
+        if not self._reusable:
+            self.kill()
+            return
+        for kind, actors in self._by_kind().items():
+            pool.give_back(kind, actors)
+
+    def kill(self, *, keep_rank_zero: bool = False) -> None:
+        """End the workers, whatever they are doing. Those that have been ended already do not mind."""
+        ending = self.members[1:] if keep_rank_zero else self.members
+        self.members = self.members[:1] if keep_rank_zero else []
+        for member in ending:
+            pool.end(member.kind, [member.actor])
+
+    def warm_spares(self) -> None:
+        """Have as many workers again, ready to take over, without slowing this gang down."""
+        if self._reusable:
+            for kind, actors in self._by_kind().items():
+                pool.warm(kind, len(actors), behind=True)
+
+    def _by_kind(self) -> dict[Kind, list[Any]]:
+        by_kind: dict[Kind, list[Any]] = {}
+        for member in self.members:
+            by_kind.setdefault(member.kind, []).append(member.actor)
+        return by_kind
+
+
+def _facts(actors: list[Any], kinds: list[Kind], index: int, pooled: bool) -> WorkerFacts:
+    """Where a worker is, once it is up. One that died while it was idle is no failure: it is replaced."""
+    try:
+        return gather([actors[index].facts.remote()], timeout=START_TIMEOUT_S)[0]
+    except ray.exceptions.RayActorError as error:
+        if not pooled or error.actor_init_failed:
+            raise
+    pool.end(kinds[index], [actors[index]])
+    actors[index] = pool.start(kinds[index])
+    return gather([actors[index].facts.remote()], timeout=START_TIMEOUT_S)[0]
+
+
+def kind_of(scaling: ScalingConfig, backend: BackendConfig, node_id: str) -> Kind:
+    """The kind of worker that a gang needs on a node."""
+    return Kind(
+        node_id=node_id,
+        threads=max(1, int(scaling.worker_resources.get("CPU", 1))),
+        state_module=backend.state_module,
+        cluster=ray.get_runtime_context().get_job_id(),
+    )

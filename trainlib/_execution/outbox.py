@@ -1,0 +1,99 @@
+"""Events on their way from a worker to its coordinator, and the prints that become events."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trainlib._execution.events import Event, Failed, Finished, Output
+
+# Events are handed over a few at a time: one by one, a fast training function would keep a core busy
+# with handing over.
+GATHER_S = 0.02
+
+# A coordinator that lags behind holds the training function up here rather than filling the memory.
+CAPACITY = 20_000
+
+
+class Outbox:
+    """A queue that is filled by the training function and drained by one poll after the other."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._changed = threading.Condition()
+
+    def put(self, event: Event) -> None:
+        with self._changed:
+            while len(self._events) >= CAPACITY:
+                self._changed.wait()
+            self._events.append(event)
+            self._changed.notify_all()
+
+    def drain(self, timeout: float) -> list[Event]:
+        """All that is there; waits up to ``timeout`` seconds for the first."""
+        with self._changed:
+            if not self._events:
+                self._changed.wait(timeout)
+            if not self._events:
+                return []
+            over = isinstance(self._events[-1], (Finished, Failed))
+        if not over:
+            time.sleep(GATHER_S)
+        with self._changed:
+            events = list(self._events)
+            self._events.clear()
+            self._changed.notify_all()
+            return events
+
+
+class _Lines(io.TextIOBase):
+    """A text stream that hands on whole lines."""
+
+    encoding = "utf-8"
+
+    def __init__(self, outbox: Outbox, is_error: bool) -> None:
+        self._outbox = outbox
+        self._is_error = is_error
+        self._rest = ""
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+
+    def write(self, text: str) -> int:
+        if os.getpid() != self._pid:  # a forked child, e.g. of a data loader: nobody would ever collect its events
+            return sys.__stderr__.write(text) if sys.__stderr__ is not None else len(text)
+        with self._lock:
+            *lines, self._rest = (self._rest + text).split("\n")
+            for line in lines:
+                self._outbox.put(Output(line.rsplit("\r", 1)[-1], self._is_error))
+        return len(text)
+
+    def finish(self) -> None:
+        with self._lock:
+            if self._rest:
+                self.write("\n")
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return (sys.__stderr__ if self._is_error else sys.__stdout__).fileno()  # type: ignore[union-attr]
+
+
+@contextmanager
+def prints_into(outbox: Outbox) -> Iterator[None]:
+    """Turn what is written to ``sys.stdout`` and ``sys.stderr`` into events."""
+    before = sys.stdout, sys.stderr
+    lines = _Lines(outbox, is_error=False), _Lines(outbox, is_error=True)
+    sys.stdout, sys.stderr = lines
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        for stream in lines:
+            stream.finish()

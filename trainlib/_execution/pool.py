@@ -1,0 +1,151 @@
+"""Warm workers: processes with their framework imported, ready for the next attempt, trial or ``fit()``.
+
+Starting a worker costs seconds, using one milliseconds. A worker whose training function returned is
+reset and kept for a while; one that failed, or that the reset finds changed, is not. Idle workers
+reserve nothing and end with the process that made them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from trainlib._execution.waiting import gather
+from trainlib._execution.worker import Worker
+
+
+def idle_seconds() -> float:
+    """How long an idle worker is kept: ``TRAINLIB_WORKER_IDLE_S``, 60 by default; 0 keeps none."""
+    return float(os.environ.get("TRAINLIB_WORKER_IDLE_S", "60"))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Workers of one kind can stand in for each other."""
+
+    node_id: str
+    threads: int
+    state_module: str | None
+    cluster: str
+    """A worker of another Ray session is of no use."""
+
+
+@dataclass
+class Idle:
+    actor: Any
+    since: float
+
+
+class WorkerPool:
+    """The idle workers of this process. Thread-safe: trials take from it side by side."""
+
+    def __init__(self) -> None:
+        self._idle: dict[Kind, list[Idle]] = {}
+        self._busy: Counter[Kind] = Counter()
+        self._lock = threading.Lock()
+        self._sweeper: threading.Thread | None = None
+
+    def take(self, kind: Kind) -> Any:
+        """An idle worker of that kind, or a new one. Comes back with :meth:`give_back` or :meth:`end`."""
+        with self._lock:
+            self._busy[kind] += 1
+            idle = self._idle.get(kind)
+            # The one that came last: it has just worked, while one that stands by may still be importing.
+            return idle.pop().actor if idle else create(kind)
+
+    def start(self, kind: Kind, **placement: Any) -> Any:
+        """A new worker, whatever is idle. Comes back as one that was taken."""
+        with self._lock:
+            self._busy[kind] += 1
+            return create(kind, **placement)
+
+    def warm(self, kind: Kind, count: int, *, behind: bool = False) -> None:
+        """Have at least ``count`` idle workers of that kind; returns at once, they start behind.
+
+        With ``behind``, they leave the processor to a training that runs.
+        """
+        if idle_seconds() > 0:
+            with self._lock:
+                missing = count - len(self._idle.get(kind, ()))
+                self._keep(kind, [create(kind, behind=behind) for _ in range(missing)])
+
+    def give_back(self, kind: Kind, actors: Sequence[Any]) -> None:
+        """Take workers back whose training functions have returned. Those that cannot be reset are ended."""
+        clean: list[Any] = []
+        try:
+            if idle_seconds() > 0:
+                problems = gather([actor.reset.remote() for actor in actors], timeout=5.0)
+                clean = [actor for actor, problem in zip(actors, problems, strict=True) if problem is None]
+        except (ray.exceptions.RayError, TimeoutError):
+            pass  # then none of them is known to be clean
+        except BaseException:
+            self.end(kind, actors)
+            raise
+        self.end(kind, [actor for actor in actors if actor not in clean])
+        with self._lock:
+            self._busy[kind] -= len(clean)
+            self._keep(kind, clean[::-1])  # so that the first is taken first again, and a rank stays where it was
+
+    def end(self, kind: Kind, actors: Sequence[Any]) -> None:
+        """End workers that were taken, whatever they are doing."""
+        for actor in actors:
+            ray.kill(actor)
+        with self._lock:
+            self._busy[kind] -= len(actors)
+
+    def clear(self) -> None:
+        """End all idle workers now."""
+        with self._lock:
+            for idle in self._idle.values():
+                for worker in idle:
+                    ray.kill(worker.actor)
+            self._idle.clear()
+
+    def _keep(self, kind: Kind, actors: Sequence[Any]) -> None:
+        self._idle.setdefault(kind, []).extend(Idle(actor, time.monotonic()) for actor in actors)
+        if actors and self._sweeper is None:
+            self._sweeper = threading.Thread(target=self._sweep, name="worker-pool", daemon=True)
+            self._sweeper.start()
+
+    def _sweep(self) -> None:
+        """End workers that have been idle for long enough, until none is left."""
+        while True:
+            time.sleep(1.0)
+            with self._lock:
+                if not ray.is_initialized():
+                    self._idle.clear()
+                for kind in list(self._idle):
+                    self._expire(kind, time.monotonic())
+                if not self._idle:
+                    self._sweeper = None
+                    return
+
+    def _expire(self, kind: Kind, now: float) -> None:
+        idle = self._idle[kind]
+        for worker in list(idle):
+            if self._busy[kind] > 0:
+                worker.since = now  # a training of that kind runs, and may need it
+            elif now - worker.since > idle_seconds():
+                idle.remove(worker)
+                ray.kill(worker.actor)
+        if not idle:
+            del self._idle[kind]
+
+
+def create(kind: Kind, *, behind: bool = False, **placement: Any) -> Any:
+    """A new worker; ``placement`` overrides where and with what it is started."""
+    options = {"scheduling_strategy": NodeAffinitySchedulingStrategy(kind.node_id, soft=False), **placement}
+    return Worker.options(**options).remote(  # type: ignore[attr-defined]
+        threads=kind.threads, state_module=kind.state_module, behind=behind
+    )
+
+
+pool = WorkerPool()

@@ -1,0 +1,124 @@
+"""Ranks that no longer answer: still at work, or gone?
+
+A worker answers from its own interpreter, which a training function may keep busy for a while. So one that
+is silent is looked at from outside, on its node: a stopped process is lost, and so is one that does nothing.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from trainlib._execution.worker import WorkerFacts
+
+# Answers come twice a second from a healthy worker.
+SILENT_S = 5.0
+# A silent process that has done nothing for so long will not come back. It may well be silent for minutes: while
+# TensorFlow waits for the other workers to join, it lets no Python run.
+IDLE_S = 1800.0
+# What a process uses that does nothing, at once now and then, and all the time.
+IDLE_CPU_S = 0.5
+IDLE_SHARE = 0.03
+CHECK_EVERY_S = 2.0
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """How a process looks from outside."""
+
+    stopped: bool
+    cpu_s: float
+    """Processor time that it has used."""
+
+
+@dataclass
+class _Silence:
+    since: float
+    """When the question was asked that has not been answered."""
+    cpu_s: float | None = None
+    busy_at: float = 0.0
+    """When it was last seen at work, and ``cpu_s`` is what it had used by then."""
+    look: Future[Any] | None = None
+    """The look at its process that is under way."""
+
+
+class SilenceWatch:
+    """Finds the ranks that have gone without Ray's knowing it."""
+
+    def __init__(self, workers: Sequence[WorkerFacts], look: Callable[[WorkerFacts], Future[Any]]) -> None:
+        self._workers = workers
+        self._look = look
+        self._waiting: dict[int, _Silence] = {}
+        self._checked_at = time.monotonic()
+
+    def asked(self, rank: int) -> None:
+        """A question is on its way to a rank."""
+        self._waiting[rank] = _Silence(since=time.monotonic())
+
+    def answered(self, rank: int) -> None:
+        """Its answer is here, or Ray knows that there will be none."""
+        self._waiting.pop(rank, None)
+
+    def lost(self, idle_s: float = IDLE_S) -> dict[int, TimeoutError]:
+        """The ranks that have gone, and why it is thought so. Does not wait: what it looks for, a later call finds."""
+        now = time.monotonic()
+        if now - self._checked_at < CHECK_EVERY_S:
+            return {}
+        self._checked_at = now
+        lost = {}
+        for rank, silence in list(self._waiting.items()):
+            if now - silence.since > SILENT_S:
+                look = silence.look = silence.look or self._look(self._workers[rank])
+                if look.done():
+                    silence.look = None
+                    if problem := _problem(silence, pulse_in(look), now, idle_s):
+                        lost[rank] = TimeoutError(problem)
+        return lost
+
+
+def _problem(silence: _Silence, pulse: Pulse | None, now: float, idle_s: float) -> str | None:
+    """Why a silent rank is given up, if it is."""
+    if pulse is None:
+        return None
+    if pulse.stopped:
+        return f"its process was stopped, silent for {now - silence.since:.0f} s"
+    idle_for = now - silence.busy_at
+    if silence.cpu_s is None or pulse.cpu_s - silence.cpu_s > IDLE_CPU_S + IDLE_SHARE * idle_for:
+        silence.cpu_s, silence.busy_at = pulse.cpu_s, now
+    elif idle_for > idle_s:
+        return f"silent for {now - silence.since:.0f} s and idle"
+    return None
+
+
+def look_at(worker: WorkerFacts) -> Future[Any]:
+    """Look at a worker's process, on its node; :func:`pulse_in` tells what was found."""
+    if worker.hostname == socket.gethostname() and worker.node_id == ray.get_runtime_context().get_node_id():
+        found: Future[Any] = Future()
+        found.set_result(_look_at(worker.pid))
+        return found
+    there = NodeAffinitySchedulingStrategy(worker.node_id, soft=False)
+    look = ray.remote(_look_at).options(num_cpus=0, scheduling_strategy=there, max_retries=0)
+    return look.remote(worker.pid).future()  # type: ignore[no-any-return]
+
+
+def pulse_in(look: Future[Any]) -> Pulse | None:
+    """What a look found. None when that cannot be known: Ray will find out why."""
+    return None if look.exception() is not None else look.result()
+
+
+def _look_at(pid: int) -> Pulse | None:
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        # One that a debugger holds is not meant: somebody is looking at it.
+        return Pulse(process.status() == psutil.STATUS_STOPPED, times.user + times.system)
+    except psutil.Error:
+        return None

@@ -1,0 +1,193 @@
+"""The worker: one Ray actor, which is one process of a gang."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import pickle
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import ray
+
+from trainlib import _storage as storage
+from trainlib import session
+from trainlib._execution import reset
+from trainlib._execution.events import Event, Failed, Finished
+from trainlib._execution.outbox import Outbox, prints_into
+from trainlib._execution.worker_session import Assignment, StopTraining, WorkerSession
+
+# As <malloc.h> numbers them.
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """Where a worker is."""
+
+    node_id: str
+    node_ip: str
+    hostname: str
+    pid: int
+
+
+@ray.remote(  # type: ignore[call-overload]
+    num_cpus=0,  # the gang's placement group holds the reservation, so that an idle worker blocks nobody
+    max_restarts=0,
+    max_task_retries=0,
+    concurrency_groups={"events": 1, "control": 2, "storage": 1},
+)
+class Worker:
+    """Runs training functions, one at a time. It knows nothing of retries or of MLflow."""
+
+    def __init__(self, threads: int, state_module: str | None, behind: bool) -> None:
+        # Before the framework is imported: thread pools are sized when it is.
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        _keep_freed_memory()
+        if state_module and behind:
+            _import_behind(state_module)
+        elif state_module:
+            importlib.import_module(state_module)
+        self._state_module = state_module
+        self._outbox = Outbox()
+        self._session: WorkerSession | None = None
+        self._thread: threading.Thread | None = None
+        self._state = reset.snapshot(state_module)
+
+    @ray.method(concurrency_group="control")
+    def facts(self) -> WorkerFacts:
+        """Where it is. Also tells that it is alive."""
+        context = ray.get_runtime_context()
+        return WorkerFacts(context.get_node_id(), ray.util.get_node_ip_address(), socket.gethostname(), os.getpid())
+
+    def execute(self, function: bytes) -> Any:
+        """Call a pickled function of no arguments and return its value."""
+        return pickle.loads(function)()
+
+    def start(self, function: bytes, assignment: Assignment) -> None:
+        """Start the training function; :meth:`poll` tells how it goes."""
+        os.environ.update(assignment.environment)
+        sys.path += [path for path in assignment.import_path if path not in sys.path]
+        if assignment.context.world_rank == 0:
+            _prepare_staging(Path(assignment.staging), assignment.shares_disk)
+        self._outbox = Outbox()
+        self._session = WorkerSession(assignment, self._outbox)
+        self._thread = threading.Thread(
+            target=self._run, args=(function, self._session), name="training-function", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, function: bytes, running: WorkerSession) -> None:
+        session.enter(running)
+        outcome: Event
+        try:
+            with prints_into(self._outbox):
+                value = pickle.loads(function)()
+            outcome = Finished(_portable(value), running.reports)
+        except StopTraining:
+            outcome = Finished(_portable(None), running.reports)
+        except BaseException as error:  # even SystemExit: it ends the training function, not the worker
+            outcome = Failed.of(error)
+        finally:
+            session.enter(None)
+        self._outbox.put(outcome)
+
+    @ray.method(concurrency_group="events")
+    def poll(self, timeout: float, slowest: int) -> list[Event]:
+        """What has happened since the last call; waits up to ``timeout`` seconds for something to happen."""
+        if self._session is not None and not self._session.in_step:
+            self._session.slowest_is_at(slowest)
+        return self._outbox.drain(timeout)
+
+    @ray.method(concurrency_group="control")
+    def go_on(self, slowest: int) -> None:
+        """All ranks have reported this often, and the training goes on."""
+        if self._session is not None:
+            self._session.slowest_is_at(slowest)
+
+    @ray.method(concurrency_group="control")
+    def stop(self) -> None:
+        """End the training function at its next report."""
+        if self._session is not None:
+            self._session.stop()
+
+    @ray.method(concurrency_group="control")
+    def others_left(self, ranks: list[int]) -> None:
+        """These ranks have returned, and will read no more epochs."""
+        if self._session is not None:
+            self._session.others_left(ranks)
+
+    @ray.method(concurrency_group="storage")
+    def store(self, staged: str, location: str) -> None:
+        """Bring a staged checkpoint to where it is kept."""
+        storage.upload(Path(staged), location)
+
+    def reset(self) -> str | None:
+        """Make it ready for another training function. None when it is, else what is in the way."""
+        if self._thread is not None:
+            self._thread.join(timeout=1.0)
+            if self._thread.is_alive():
+                return "the training function is still running"
+        self._session = self._thread = None
+        self._outbox = Outbox()
+        return reset.restore(self._state, self._state_module)
+
+
+def _keep_freed_memory() -> None:
+    """Have the C library keep what a training step frees for the next step.
+
+    In a thread, which is where training functions run, it gives it back to the system at once, and the next step
+    has to have every page made again, which costs a small network a fifth of its speed.
+    """
+    try:
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return  # another system, or another C library
+    mallopt(_MMAP_THRESHOLD, 32 * 1024**2)
+    mallopt(_TRIM_THRESHOLD, 256 * 1024**2)
+
+
+def _import_behind(module: str) -> None:
+    """Import only with processor time that nobody else wants: others are training."""
+
+    def load() -> None:
+        # Linux schedules threads, not processes, so this binds no other thread of this process.
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        importlib.import_module(module)
+
+    if hasattr(os, "SCHED_IDLE"):
+        thread = threading.Thread(target=load)
+        thread.start()
+        thread.join()
+    importlib.import_module(module)  # raises here what it raised there
+
+
+def _prepare_staging(folder: Path, shares_disk: bool) -> None:
+    if not shares_disk:
+        folder.mkdir(parents=True, exist_ok=True)
+    elif not folder.is_dir():
+        raise RuntimeError(
+            f"the folder {folder} is not there on node {socket.gethostname()}: checkpoints are kept on a disk that this "
+            "node cannot see. Set RunConfig.storage_path to shared storage, or use an MLflow server."
+        )
+
+
+def _portable(value: Any) -> bytes:
+    """A training function's value, if it can leave the process; handles and locks cannot, and become None."""
+    try:
+        return cloudpickle.dumps(value)
+    except Exception:
+        return cloudpickle.dumps(None)
+
+
+def pickled(function: Callable[..., Any], *args: Any) -> bytes:
+    """A call that a worker can be sent."""
+    return cloudpickle.dumps(lambda: function(*args))

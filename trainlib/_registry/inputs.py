@@ -1,0 +1,98 @@
+"""Which data a run was made from, as MLflow lists it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+    from trainlib._data.datasets import DatasetFacts
+
+_LONGEST_SCHEMA = 60_000
+_LONGEST_NAME = 500
+_NOT_IN_A_TAG = re.compile(r"[^\w\-./ ]")
+
+
+def log_inputs(client: MlflowClient, run_id: str, facts: Sequence[DatasetFacts]) -> None:
+    """List datasets as inputs of a run. Those that it lists already are not listed twice."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    client.log_inputs(
+        run_id,
+        datasets=[
+            DatasetInput(
+                Dataset(
+                    name=each.name[:_LONGEST_NAME],
+                    digest=each.digest,
+                    source_type=each.kind,
+                    source=json.dumps({"uri": each.source, **each.made_from}),
+                    schema=_schema(each),
+                    profile=json.dumps({"num_rows": each.rows}) if each.rows is not None else None,
+                ),
+                [InputTag("mlflow.data.context", each.name)],
+            )
+            for each in facts
+        ],
+    )
+
+
+def lineage_tags(run: Any) -> dict[str, str]:
+    """Which data and code a run came from, as tags of a model version."""
+    tags: dict[str, str] = {}
+    for found in run.inputs.dataset_inputs if run.inputs else ():
+        data = found.dataset
+        try:
+            source = json.loads(data.source)
+            rows = json.loads(data.profile or "{}").get("num_rows")
+        except (ValueError, AttributeError):
+            source, rows = None, None
+        if not isinstance(source, dict) or "uri" not in source:
+            continue  # somebody else has listed it
+        text = f"{source['uri']}, digest {data.digest}" + (f", {rows} rows" if rows is not None else "")
+        if "source" in source:
+            text += f", prepared from {source['source']}, digest {source['source_digest']}"
+        tags[f"trainlib._data.{_NOT_IN_A_TAG.sub('_', data.name)}"] = text
+    for tag, name in (("mlflow.source.name", "trainlib.code"), ("mlflow.source.git.commit", "trainlib.git_commit")):
+        if tag in run.data.tags:
+            tags[name] = run.data.tags[tag]
+    return tags
+
+
+def _schema(facts: DatasetFacts) -> str | None:
+    """The columns as MLflow's UI shows them."""
+    if facts.columns is None:
+        return None
+    columns = [{"type": _mlflow_type(kind), "name": name, "required": True} for name, kind in facts.columns.items()]
+    text = json.dumps({"mlflow_colspec": columns})
+    return text if len(text) <= _LONGEST_SCHEMA else None
+
+
+def _mlflow_type(kind: str) -> str:
+    """The name that MLflow has for a type.
+
+    Example:
+        >>> _mlflow_type("int64"), _mlflow_type("double"), _mlflow_type("list<item: float>")
+        ('long', 'double', 'string')
+    """
+    known = {
+        "int64": "long",
+        "uint32": "long",
+        "uint64": "long",
+        "int32": "integer",
+        "int16": "integer",
+        "int8": "integer",
+        "uint8": "integer",
+        "uint16": "integer",
+        "double": "double",
+        "float64": "double",
+        "float": "float",
+        "float32": "float",
+        "halffloat": "float",
+        "bool": "boolean",
+        "binary": "binary",
+    }
+    return known.get(kind, "datetime" if kind.startswith(("timestamp", "date", "datetime")) else "string")

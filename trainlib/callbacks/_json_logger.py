@@ -1,0 +1,38 @@
+"""Results as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, Any
+
+from trainlib.callbacks._callback import LoggerCallback, Trial
+
+__all__ = ["JsonLoggerCallback"]
+
+
+class JsonLoggerCallback(LoggerCallback):
+    """Writes ``result.json``, a line for each result, and ``params.json`` into the training's log directory.
+
+    Example:
+        >>> from trainlib import RunConfig
+        >>> RunConfig(callbacks=[JsonLoggerCallback()]).callbacks[0].__class__.__name__
+        'JsonLoggerCallback'
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[Trial, IO[str]] = {}
+
+    def log_trial_start(self, trial: Trial) -> None:
+        trial.init_local_path()
+        Path(trial.local_path, "params.json").write_text(json.dumps(trial.config, default=repr, indent=2))
+
+    def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, Any]) -> None:
+        if trial not in self._files:
+            self._files[trial] = open(Path(trial.local_path, "result.json"), "a")  # noqa: SIM115
+        self._files[trial].write(json.dumps(result, default=repr) + "\n")
+        self._files[trial].flush()
+
+    def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
+        if trial in self._files:
+            self._files.pop(trial).close()

@@ -1,0 +1,105 @@
+"""Automatic mixed precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainlib import session
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["accelerate", "backward", "prepare_optimizer"]
+
+
+@dataclass
+class _Accelerator:
+    """Mixed precision of one training function."""
+
+    scaler: Any
+
+
+def accelerate(amp: bool = False) -> None:
+    """Turn automatic mixed precision on. Call it first in the training function.
+
+    Example::
+
+        def train_func():
+            trainlib.torch.accelerate(amp=True)
+            model = trainlib.torch.prepare_model(NeuralNetwork())
+            optimizer = trainlib.torch.prepare_optimizer(torch.optim.SGD(model.parameters(), lr=0.001))
+            ...
+            trainlib.torch.backward(loss)
+            optimizer.step()
+    """
+    import torch
+
+    from trainlib.torch._prepare import get_device
+
+    current: Any = session.current("accelerate")
+    if hasattr(current, "accelerator"):
+        raise RuntimeError(
+            "accelerate() was called twice, or after prepare_model(): call it once, before anything else"
+        )
+    # Float16 gradients underflow and need scaling; on the CPU bfloat16 is used, which has the range of float32.
+    device = get_device().type
+    current.accelerator = (
+        _Accelerator(torch.amp.GradScaler(device) if amp and device == "cuda" else None) if amp else None
+    )
+
+
+def _accelerator(function: str) -> _Accelerator | None:
+    """That of this training function; without :func:`accelerate`, there is none from here on."""
+    current: Any = session.current(function)
+    if not hasattr(current, "accelerator"):
+        current.accelerator = None
+    return current.accelerator  # type: ignore[no-any-return]
+
+
+def prepare_forward(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+    """Make a model compute in mixed precision, if that is on. Its outputs stay float32."""
+    import torch
+
+    if _accelerator("prepare_model") is None:
+        return model
+    dtype = torch.float16 if device.type == "cuda" else torch.bfloat16
+    forward = model.forward
+
+    def in_mixed_precision(*args: Any, **kwargs: Any) -> Any:
+        with torch.autocast(device.type, dtype=dtype):
+            outputs = forward(*args, **kwargs)
+        return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
+
+    model.forward = in_mixed_precision  # type: ignore[method-assign]
+    return model
+
+
+def prepare_optimizer(optimizer: torch.optim.Optimizer) -> Any:
+    """Make an optimizer step with scaled gradients, where mixed precision needs that."""
+    accelerator = _accelerator("prepare_optimizer")
+    if accelerator is None or accelerator.scaler is None:
+        return optimizer
+    return _ScaledOptimizer(optimizer, accelerator.scaler)
+
+
+def backward(loss: torch.Tensor) -> None:
+    """Compute gradients of a loss, scaled where mixed precision needs that."""
+    accelerator = _accelerator("backward")
+    if accelerator is None or accelerator.scaler is None:
+        loss.backward()
+    else:
+        accelerator.scaler.scale(loss).backward()
+
+
+class _ScaledOptimizer:
+    def __init__(self, optimizer: torch.optim.Optimizer, scaler: Any) -> None:
+        self._optimizer = optimizer
+        self._scaler = scaler
+
+    def step(self, closure: Any = None) -> None:
+        self._scaler.step(self._optimizer, closure) if closure else self._scaler.step(self._optimizer)
+        self._scaler.update()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_optimizer"], name)

@@ -1,0 +1,145 @@
+"""PyTorch's process group: its settings, and how the workers join it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from trainlib._execution.backend import SHUTDOWN_S, Backend, BackendConfig
+from trainlib._execution.waiting import gather
+
+if TYPE_CHECKING:
+    from trainlib._execution.group import WorkerGroup
+
+__all__ = ["TorchConfig"]
+
+
+class TorchConfig(BackendConfig):
+    """How the torch process group is set up.
+
+    Example:
+        >>> from trainlib.torch import TorchConfig
+        >>> TorchConfig(backend="gloo").timeout_s
+        1800
+    """
+
+    framework: ClassVar[str] = "torch"
+    state_module: ClassVar[str | None] = "trainlib.torch._state"
+
+    backend: Literal["gloo", "nccl", "mpi"] | None = Field(
+        default=None, description="The collectives to use. Default: nccl with GPUs, else gloo."
+    )
+    init_method: Literal["env", "tcp"] = Field(
+        default="env",
+        description="How workers find each other. 'env' also sets MASTER_ADDR and MASTER_PORT for the training function.",
+    )
+    timeout_s: int = Field(default=1800, gt=0, description="Seconds after which a collective that hangs is an error.")
+
+    @property
+    def backend_cls(self) -> type[Backend]:
+        return TorchBackend
+
+
+class TorchBackend(Backend):
+    """Joins the workers into one process group."""
+
+    def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
+        assert isinstance(backend_config, TorchConfig)
+        # Rank 0 opens the store on a port that the system picks, so that it cannot be taken meanwhile.
+        host = worker_group.members[0].facts.node_ip
+        port = worker_group.execute_single(0, _open_store, host, len(worker_group), backend_config.timeout_s)
+        gather(
+            [
+                worker_group.execute_single_async(
+                    member.place.world_rank,
+                    _join,
+                    backend_config,
+                    host,
+                    port,
+                    {
+                        "RANK": member.place.world_rank,
+                        "WORLD_SIZE": len(worker_group),
+                        "LOCAL_RANK": member.place.local_rank,
+                        "LOCAL_WORLD_SIZE": member.place.local_world_size,
+                        "NODE_RANK": member.place.node_rank,
+                    },
+                )
+                for member in worker_group.members
+            ],
+            timeout=backend_config.timeout_s,
+        )
+
+    def on_early_return(
+        self, worker_group: WorkerGroup, backend_config: BackendConfig, returned: Sequence[int]
+    ) -> None:
+        for rank in returned:
+            worker_group.execute_single_async(rank, _hang_up)
+
+    def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
+        worker_group.execute(_leave, timeout=SHUTDOWN_S)
+
+
+# The store lives in rank 0's process from the moment its port is known until the group is left.
+_store: Any = None
+
+
+def _dist() -> Any:
+    """torch.distributed, whose types leave out half of what it has."""
+    import torch.distributed
+
+    return torch.distributed
+
+
+def _open_store(host: str, world_size: int, timeout_s: int) -> int:
+    global _store
+    _store = _dist().TCPStore(
+        host, 0, world_size, is_master=True, timeout=timedelta(seconds=timeout_s), wait_for_workers=False
+    )
+    return int(_store.port)
+
+
+def _join(config: TorchConfig, host: str, port: int, places: dict[str, int]) -> None:
+    import torch
+
+    global _store
+    dist = _dist()
+    os.environ.update({name: str(value) for name, value in places.items()})
+    if config.init_method == "env":
+        os.environ.update({"MASTER_ADDR": host, "MASTER_PORT": str(port)})
+    timeout = timedelta(seconds=config.timeout_s)
+    if places["RANK"] != 0:
+        _store = dist.TCPStore(host, port, places["WORLD_SIZE"], is_master=False, timeout=timeout)
+    cuda = torch.cuda.is_available()
+    if cuda:
+        torch.cuda.set_device(places["LOCAL_RANK"] % torch.cuda.device_count())
+    dist.init_process_group(
+        backend=config.backend or ("nccl" if cuda else "gloo"),
+        store=dist.PrefixStore("trainlib", _store),
+        rank=places["RANK"],
+        world_size=places["WORLD_SIZE"],
+        timeout=timeout,
+    )
+
+
+def _hang_up() -> None:
+    """Close the connections to the other ranks, so that their collectives fail instead of waiting for this one."""
+    dist = _dist()
+    # NCCL's own group would wait here for the others; its collectives end by their timeout.
+    if dist.is_initialized() and dist.get_backend() == "gloo":
+        dist.destroy_process_group()
+
+
+def _leave() -> None:
+    import torch
+
+    global _store
+    dist = _dist()
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    _store = None
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

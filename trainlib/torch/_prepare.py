@@ -1,0 +1,177 @@
+"""What a torch training function calls to become distributed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from trainlib import session
+
+if TYPE_CHECKING:
+    import torch
+    from torch.utils.data import DataLoader
+
+__all__ = ["enable_reproducibility", "get_device", "prepare_data_loader", "prepare_model"]
+
+
+def get_device() -> torch.device:
+    """The device of this worker: its GPU if it has one, else the CPU."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def prepare_model(
+    model: torch.nn.Module,
+    move_to_device: bool | torch.device = True,
+    wrap_ddp: bool = True,
+    ddp_kwargs: dict[str, Any] | None = None,
+    parallel_strategy: str | None = "ddp",
+    parallel_strategy_kwargs: dict[str, Any] | None = None,
+) -> torch.nn.Module:
+    """Move a model to this worker's device and, in a gang of more than one, wrap it for data-parallel training.
+
+    Example::
+
+        model = trainlib.torch.prepare_model(NeuralNetwork())
+    """
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.nn.parallel import DistributedDataParallel
+
+    from trainlib.torch import _amp as amp
+
+    if parallel_strategy not in ("ddp", "fsdp", None):
+        raise ValueError(f"parallel_strategy is {parallel_strategy!r}: use 'ddp', 'fsdp' or None")
+    context = session.get_context()
+    device = get_device() if isinstance(move_to_device, bool) else move_to_device
+    if move_to_device:
+        model = model.to(device)
+    model = amp.prepare_forward(model, device)
+    if not wrap_ddp or parallel_strategy is None or context.world_size == 1:
+        return model
+    options = {**(ddp_kwargs or {}), **(parallel_strategy_kwargs or {})}
+    if parallel_strategy == "fsdp":
+        return FullyShardedDataParallel(model, **options)
+    if device.type == "cuda":
+        options = {"device_ids": [device], "output_device": device, **options}
+    return DistributedDataParallel(model, **options)
+
+
+def prepare_data_loader(
+    data_loader: DataLoader[Any],
+    add_dist_sampler: bool = True,
+    move_to_device: bool = True,
+    auto_transfer: bool = True,
+) -> Any:
+    """Give each worker its own part of the data, and move batches to its device.
+
+    ``batch_size`` is that of each worker; the global one is ``batch_size * world_size``. A loader that
+    shuffles goes on shuffling, differently in each epoch.
+
+    Example::
+
+        loader = trainlib.torch.prepare_data_loader(DataLoader(dataset, batch_size=32, shuffle=True))
+    """
+    from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler
+    from torch.utils.data.distributed import DistributedSampler
+
+    context = session.get_context()
+    iterable = isinstance(data_loader.dataset, IterableDataset)
+    split = add_dist_sampler and context.world_size > 1 and not iterable
+    if split and not isinstance(data_loader.sampler, DistributedSampler):
+        if not isinstance(data_loader.sampler, (RandomSampler, SequentialSampler)):
+            raise ValueError(
+                f"the data loader has a sampler of its own ({type(data_loader.sampler).__name__}), which does not split the "
+                "data between workers: pass add_dist_sampler=False if it does, or drop it"
+            )
+        if data_loader.batch_size is None:
+            raise ValueError("the data loader has a batch sampler of its own: pass add_dist_sampler=False")
+        sampler: DistributedSampler[Any] = DistributedSampler(
+            data_loader.dataset,  # type: ignore[arg-type]
+            num_replicas=context.world_size,
+            rank=context.world_rank,
+            shuffle=isinstance(data_loader.sampler, RandomSampler),
+        )
+        data_loader = DataLoader(
+            data_loader.dataset,
+            batch_size=data_loader.batch_size,
+            sampler=sampler,
+            num_workers=data_loader.num_workers,
+            collate_fn=data_loader.collate_fn,
+            pin_memory=data_loader.pin_memory,
+            drop_last=data_loader.drop_last,
+            timeout=data_loader.timeout,
+            worker_init_fn=data_loader.worker_init_fn,
+            multiprocessing_context=data_loader.multiprocessing_context,
+            generator=data_loader.generator,
+            prefetch_factor=data_loader.prefetch_factor,
+            persistent_workers=data_loader.persistent_workers,
+        )
+    device = get_device()
+    moves = move_to_device and device.type != "cpu"
+    if not moves and not isinstance(data_loader.sampler, DistributedSampler):
+        return data_loader
+    return _PreparedLoader(data_loader, device if moves else None, non_blocking=auto_transfer)
+
+
+class _PreparedLoader:
+    """A data loader that moves its batches, and counts its epochs so that shuffling differs between them."""
+
+    def __init__(self, loader: DataLoader[Any], device: torch.device | None, non_blocking: bool) -> None:
+        self._loader = loader
+        self._device = device
+        self._non_blocking = non_blocking
+        self._epoch = 0
+        self._epoch_is_set = False
+
+    def __iter__(self) -> Iterator[Any]:
+        from torch.utils.data.distributed import DistributedSampler
+
+        sampler = self._loader.sampler
+        if isinstance(sampler, DistributedSampler):
+            # A user who calls set_epoch on the sampler is left alone.
+            if sampler.epoch == self._epoch - 1 or self._epoch == 0 == sampler.epoch:
+                sampler.set_epoch(self._epoch)
+            self._epoch = sampler.epoch + 1
+        for batch in self._loader:
+            yield batch if self._device is None else _moved(batch, self._device, self._non_blocking)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_loader"], name)
+
+
+def _moved(batch: Any, device: torch.device, non_blocking: bool) -> Any:
+    if hasattr(batch, "to"):
+        return batch.to(device, non_blocking=non_blocking)
+    if isinstance(batch, dict):
+        return type(batch)({key: _moved(value, device, non_blocking) for key, value in batch.items()})
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(_moved(value, device, non_blocking) for value in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(_moved(value, device, non_blocking) for value in batch)
+    return batch
+
+
+def enable_reproducibility(seed: int = 0) -> None:
+    """Limit what is random in a training function: seeds, and algorithms that vary between runs.
+
+    It cannot make all results equal across machines and versions.
+    """
+    import os
+
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS is deterministic only with a fixed workspace

@@ -1,0 +1,88 @@
+"""Pictures of a sweep: how the best value came about, which params go with it, and which matter."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+    from trainlib.tune._sweep import Sweep
+
+__all__ = ["get_ready", "save_plots"]
+
+_DPI = 80
+_SIZE = (7.0, 4.0)
+
+
+def get_ready() -> None:
+    """Import what draws behind the trials: it takes seconds, and the end of a sweep should not wait for it."""
+
+    def load() -> None:
+        import optuna.importance
+        import optuna.visualization.matplotlib  # noqa: F401
+
+    threading.Thread(target=load, name="plots", daemon=True).start()
+
+
+def save_plots(sweep: Sweep, say: Callable[[str], None]) -> list[Path]:
+    """Draw what can be drawn, keep it with the sweep's run, and give the local files."""
+    folder = sweep.run.log_dir / "plots"
+    try:
+        drawn = draw(sweep.search.study, folder, sweep.metric or "") if sweep.metric else []
+        for path in drawn:
+            sweep.run.client.log_artifact(sweep.run.run_id, str(path), "plots")
+    except Exception as error:  # a picture is no reason to lose a sweep, whatever its labels and values do to it
+        say(f"the sweep could not be drawn: {error}")
+        return []
+    return drawn
+
+
+def draw(study: Study, folder: Path, metric: str) -> list[Path]:
+    """Draw a study. Two finished trials are the least that shows anything, two of their params the least to compare."""
+    import matplotlib.pyplot as plt
+    from optuna.trial import TrialState
+
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    if len(complete) < 2:
+        return []
+    from optuna.visualization import matplotlib as pictures
+
+    named: dict[str, Any] = {"optimization_history": pictures.plot_optimization_history}
+    varied = {name for name in complete[0].params if len({trial.params.get(name) for trial in complete}) > 1}
+    if varied:
+        named["parallel_coordinates"] = pictures.plot_parallel_coordinate
+    if varied and len({trial.value for trial in complete}) > 1:
+        named["param_importances"] = pictures.plot_param_importances
+    folder.mkdir(parents=True, exist_ok=True)
+    with plt.ioff(), plt.rc_context():  # a notebook of the user's shows none of it, and keeps its own style
+        return [_save(plot, study, folder / f"{name}.png", metric) for name, plot in named.items()]
+
+
+def _save(plot: Any, study: Study, path: Path, metric: str) -> Path:
+    import matplotlib.pyplot as plt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these pictures are called experimental
+        axes = plot(study, target=lambda trial: trial.value, target_name=metric)
+    figure = axes.figure
+    for each in figure.axes:
+        _write_powers_plainly(each)
+    figure.set_size_inches(*_SIZE)
+    figure.savefig(path, dpi=_DPI, bbox_inches="tight")
+    plt.close(figure)
+    return path
+
+
+def _write_powers_plainly(axes: Any) -> None:
+    """Write 0.01 on logarithmic scales. The default, a typeset power of ten, takes longer than all the rest."""
+    from matplotlib.ticker import LogFormatter, NullFormatter
+
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter(LogFormatter())
+            axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,85 @@
+"""A sweep's settings as another process can have them again: trainers and datasets included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cloudpickle
+
+from trainlib._data import portable
+from trainlib.trainer import DataParallelTrainer
+from trainlib.tune._domains import Categorical
+from trainlib.tune._trainable import TunedByConfig
+
+__all__ = ["packed", "unpacked"]
+
+_DATASETS = "datasets"
+
+
+@dataclass(frozen=True)
+class _Trainer:
+    """A trainer by its settings."""
+
+    kind: type[DataParallelTrainer]
+    settings: bytes
+
+
+def packed(trainable: Any, param_space: dict[str, Any]) -> dict[str, Any]:
+    """What is tuned, and the space, without what only this process can hold.
+
+    Raises:
+        TypeError: a training function or its config cannot be sent to another process.
+    """
+    space = {**param_space}
+    if _DATASETS in space:
+        space[_DATASETS] = _mapped(space[_DATASETS], lambda value: portable.packed({"": value})[""])
+    return {"trainable": _mapped(trainable, _pack_trainer), "param_space": space}
+
+
+def unpacked(kept: dict[str, Any], anew: dict[str, Any]) -> dict[str, Any]:
+    """What was packed, as objects again, except for what is given anew.
+
+    Raises:
+        ValueError: a dataset was in memory and has to be passed again.
+    """
+    settings = {**kept, **anew}
+    if "trainable" not in anew:
+        settings["trainable"] = _mapped(kept["trainable"], _unpack_trainer)
+    if "param_space" not in anew and _DATASETS in kept["param_space"]:
+        try:
+            datasets = _mapped(kept["param_space"][_DATASETS], lambda value: portable.unpacked({"": value})[""])
+        except ValueError:
+            raise ValueError(
+                "param_space has datasets that were in memory, which is gone: pass it again, "
+                "Tuner.restore(name, param_space=...)"
+            ) from None
+        settings["param_space"] = {**kept["param_space"], _DATASETS: datasets}
+    return settings
+
+
+def _pack_trainer(value: Any) -> Any:
+    if isinstance(value, TunedByConfig):
+        return replace(value, trainer=_pack_trainer(value.trainer))
+    return _Trainer(type(value), value.dumps()) if isinstance(value, DataParallelTrainer) else value
+
+
+def _unpack_trainer(value: Any) -> Any:
+    if isinstance(value, TunedByConfig):
+        return replace(value, trainer=_unpack_trainer(value.trainer))
+    if not isinstance(value, _Trainer):
+        return value
+    settings = cloudpickle.loads(value.settings)
+    return value.kind(**{**settings, _DATASETS: portable.unpacked(settings.get(_DATASETS))})
+
+
+def _mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A space in which each value is changed; the spaces around them stay."""
+    if isinstance(node, Categorical):
+        return type(node)(tuple(_mapped(value, change) for value in node.values))
+    if isinstance(node, dict):
+        return {key: _mapped(value, change) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_mapped(value, change) for value in node]
+    return change(node)

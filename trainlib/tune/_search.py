@@ -1,0 +1,126 @@
+"""Who chooses the next point: an Optuna sampler that is told how the others went."""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from trainlib.tune._domains import Domain, Param
+from trainlib.tune._space import Point, Space
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial
+
+__all__ = ["Search", "SearchName"]
+
+SearchName = Literal["random", "tpe", "cmaes", "gp"]
+
+
+class Search:
+    """Asks a sampler for points and tells it what came of them. Thread-safe."""
+
+    def __init__(self, space: Space, sampler: SearchName | BaseSampler, *, mode: str | None, seed: int | None) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._space = space
+        self._given = sampler
+        self._seed = seed
+        self._lock = threading.Lock()
+        self.study = optuna.create_study(
+            direction="maximize" if mode == "max" else "minimize", sampler=make_sampler(sampler, seed)
+        )
+        self._asked: dict[int, optuna.Trial] = {}
+
+    def ask(self, number: int) -> tuple[Point, Any]:
+        """The point of a trial, and its config."""
+        import optuna
+
+        with self._lock:
+            if fixed := self._space.on_grid(number):
+                self.study.enqueue_trial(fixed)
+            trial = self.study.ask()
+            self._asked[number] = trial
+
+            def choose(name: str, domain: Domain) -> Param:
+                return domain.suggest(trial, name)
+
+            config, computed = self._space.resolve(choose)
+            to_json = optuna.distributions.distribution_to_json
+            distributions = {name: to_json(found) for name, found in trial.distributions.items()}
+            return Point(number, dict(trial.params), distributions, computed), config
+
+    def go_on_after(self, trials: int) -> None:
+        """Choose something else than at the beginning, whatever the seed."""
+        if trials and isinstance(self._given, str):
+            known = self.study.get_trials(deepcopy=False)
+            self.study.sampler = make_sampler(self._given, None if self._seed is None else self._seed + trials, known)
+        elif trials:
+            self.study.sampler.reseed_rng()
+
+    def tell(self, point: Point, value: float | None, *, iteration: int = 0, stopped: bool = False) -> None:
+        """A trial has ended with this value; None if it failed. A point that was not asked for here is learned too."""
+        import optuna
+        from optuna.trial import TrialState, create_trial
+
+        failed = value is None or not math.isfinite(value)
+        state = TrialState.FAIL if failed else TrialState.PRUNED if stopped else TrialState.COMPLETE
+        with self._lock:
+            trial = self._asked.pop(point.number, None)
+            if trial is not None:
+                if state is TrialState.PRUNED:
+                    assert value is not None
+                    trial.report(value, iteration)
+                self.study.tell(trial, None if state is not TrialState.COMPLETE else value, state=state)
+                return
+            from_json = optuna.distributions.json_to_distribution
+            self.study.add_trial(
+                create_trial(
+                    state=state,
+                    value=None if failed else value,
+                    params=point.params,
+                    distributions={name: from_json(text) for name, text in point.distributions.items()},
+                    intermediate_values={} if failed or value is None else {iteration: value},
+                )
+            )
+
+
+def make_sampler(sampler: SearchName | BaseSampler, seed: int | None, known: Sequence[FrozenTrial] = ()) -> BaseSampler:
+    """The sampler of that name, or the one that was handed in; ``known`` are trials of an earlier process.
+
+    Raises:
+        ImportError: it needs a package that is not installed.
+    """
+    from optuna import samplers
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some are called experimental
+        match sampler:
+            case "random":
+                return samplers.RandomSampler(seed=seed)
+            case "tpe":
+                return samplers.TPESampler(seed=seed)
+            case "cmaes":
+                _require("cmaes", "cmaes")
+                # What it has learned is in the state that it kept for each trial, and that is gone: it starts from
+                # where the trials were good.
+                ended = [trial for trial in known if trial.state.name == "COMPLETE"] or None
+                return samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False, source_trials=ended)
+            case "gp":
+                _require("gp", "torch", "scipy")
+                return samplers.GPSampler(seed=seed, warn_independent_sampling=False)
+    assert not isinstance(sampler, str)
+    return sampler
+
+
+def _require(name: str, *packages: str) -> None:
+    from importlib.util import find_spec
+
+    for package in packages:
+        if find_spec(package) is None:
+            raise ImportError(f"search_alg={name!r} needs {package}: pip install {package}")

@@ -1,0 +1,327 @@
+"""A search space, and the configs that come out of it. Pure: who chooses is handed in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import cloudpickle
+from pydantic import BaseModel
+
+from trainlib.tune._domains import Categorical, Domain, Function, Grid, Param, label
+from trainlib.tune._sample import as_domain
+
+__all__ = ["Point", "Space", "get", "leaves"]
+
+Path = tuple[str | int, ...]
+
+# What is below these is what people call the params, so names do without them.
+_LEFT_OUT = ("train_loop_config", "params")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a search space: what was chosen, in a form that a registry can keep."""
+
+    number: int
+    params: dict[str, Param]
+    distributions: dict[str, str] = field(default_factory=dict)
+    """What each param was chosen from, as JSON: a sampler that learns from the point has to know."""
+    computed: dict[str, Any] = field(default_factory=dict)
+    """What functions gave."""
+    changed: dict[Path, Any] = field(default_factory=dict)
+    """What has been changed since, by population based training."""
+
+    def with_changes(self, changes: Mapping[Path, Any]) -> Point:
+        return replace(self, changed={**self.changed, **changes})
+
+
+@dataclass(frozen=True)
+class Template:
+    """A config object with spaces in the place of values."""
+
+    model: type[BaseModel]
+    fields: dict[str, Any]
+
+
+class Space:
+    """What a user handed in as ``param_space``.
+
+    Example:
+        >>> from trainlib import tune
+        >>> space = Space({"lr": tune.loguniform(0.01, 1), "layers": tune.grid_search([1, 2, 3])})
+        >>> space.grid_size
+        3
+        >>> space.config_of(Point(1, {"lr": 0.1, "layers": 2}))
+        {'lr': 0.1, 'layers': 2}
+    """
+
+    def __init__(self, tree: Any, root: Path = ()) -> None:
+        """A space; ``root`` is where what the user wrote stands in it, which is what functions see."""
+        self.tree = _parsed(tree, ())
+        self._root = root
+        found = dict(leaves(self.tree))
+        self._names = _names(list(found))
+        self.grids = {self._names[path]: grid for path, grid in found.items() if isinstance(grid, Grid)}
+        self.domains = {self._names[path]: domain for path, domain in found.items()}
+
+    @property
+    def grid_size(self) -> int:
+        """How many trials one pass over the grid takes; 1 without a grid."""
+        return math.prod(len(grid.values) for grid in self.grids.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells whether two spaces offer the same choices; what functions compute is not looked at."""
+        shown = {name: getattr(d, "labels", None) or _shown(d) for name, d in sorted(self.domains.items())}
+        return repr(shown)
+
+    def on_grid(self, number: int) -> dict[str, Param]:
+        """What a trial tries of the grid: the last one named changes fastest, as in nested loops.
+
+        Example:
+            >>> from trainlib import tune
+            >>> space = Space({"a": tune.grid_search([1, 2]), "b": tune.grid_search("xy".split() * 1 + ["z"])})
+            >>> [space.on_grid(number) for number in range(3)]
+            [{'a': 1, 'b': 'xy'}, {'a': 1, 'b': 'z'}, {'a': 2, 'b': 'xy'}]
+        """
+        position = number % self.grid_size
+        chosen: dict[str, Param] = {}
+        for name, grid in reversed(self.grids.items()):
+            position, index = divmod(position, len(grid.values))
+            chosen[name] = grid.labels[index]
+        return dict(reversed(chosen.items()))
+
+    def resolve(
+        self, choose: Callable[[str, Domain], Param], computed: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """A config, and what functions gave for it; with ``computed``, they are not called again."""
+        drawn = self._drawn(self.tree, (), choose)
+        functions = _Functions(drawn, self._root, self._names, computed)
+        return functions.resolve(drawn, ()), functions.values
+
+    def config_of(self, point: Point) -> Any:
+        """The config of a point.
+
+        Raises:
+            KeyError: the point is of another space.
+        """
+        config, _ = self.resolve(lambda name, domain: point.params[name], point.computed or None)
+        for path, value in point.changed.items():
+            config = _put(config, path, value)
+        return config
+
+    def shown(self, config: Any) -> dict[str, Any]:
+        """What varies between trials, by name, as a person would write it."""
+        values: dict[str, Any] = {}
+        for path, name in self._names.items():
+            value = get(config, path)
+            plain = isinstance(value, (str, int, float, bool, type(None)))
+            values[name] = value if plain else label(value)
+        return values
+
+    def _drawn(self, node: Any, path: Path, choose: Callable[[str, Domain], Param], prefix: str | None = None) -> Any:
+        match node:
+            case Function():
+                return node
+            case Domain():
+                name = self._names.get(path) if prefix is None else prefix
+                assert name is not None
+                param = choose(name, node)
+                value = node.value(param)
+                if isinstance(node, Categorical):  # the value may be a space itself, only there if it is chosen
+                    return self._drawn(value, path, choose, f"{name}[{node.index(param)}]") if _varies(value) else value
+                return value
+            case Template():
+                return Template(node.model, self._drawn(node.fields, path, choose, prefix))
+            case dict():
+                return {
+                    key: self._drawn(item, (*path, key), choose, None if prefix is None else f"{prefix}.{key}")
+                    for key, item in node.items()
+                }
+            case list() | tuple():
+                items = [
+                    self._drawn(item, (*path, i), choose, None if prefix is None else f"{prefix}.{i}")
+                    for i, item in enumerate(node)
+                ]
+                return tuple(items) if isinstance(node, tuple) else items
+        return node
+
+
+class Seen(Mapping[str, Any]):
+    """A config as a function of ``sample_from`` sees it: ``config["lr"]``, ``config.lr`` or ``spec.config.lr``."""
+
+    def __init__(self, node: dict[str, Any], path: Path, functions: _Functions) -> None:
+        self._node = node
+        self._path = path
+        self._functions = functions
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._node and key == "config" and self._path == self._functions.root:
+            return self
+        value = self._node[key]
+        return self._functions.see(value, (*self._path, key))
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__"):
+            raise AttributeError(key)
+        try:
+            return self[key]
+        except KeyError:
+            raise AttributeError(f"the config has no {key!r}; it has {', '.join(map(str, self._node))}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._node)
+
+    def __len__(self) -> int:
+        return len(self._node)
+
+
+class _Functions:
+    """Computes what ``sample_from`` asks for, in the order in which one needs the other."""
+
+    def __init__(self, tree: Any, root: Path, names: dict[Path, str], known: Mapping[str, Any] | None) -> None:
+        self.root = root
+        self.values: dict[str, Any] = {}
+        self._tree = get(tree, root)
+        self._names = names
+        self._known = known or {}
+        self._computing: list[str] = []
+
+    def resolve(self, node: Any, path: Path) -> Any:
+        match node:
+            case Function():
+                return self._value(node, path)
+            case Template():
+                return node.model(**self.resolve(node.fields, path))
+            case dict():
+                return {key: self.resolve(item, (*path, key)) for key, item in node.items()}
+            case list():
+                return [self.resolve(item, (*path, i)) for i, item in enumerate(node)]
+            case tuple():
+                return tuple(self.resolve(item, (*path, i)) for i, item in enumerate(node))
+        return node
+
+    def see(self, node: Any, path: Path) -> Any:
+        if isinstance(node, Template):
+            node = node.fields
+        return Seen(node, path, self) if isinstance(node, dict) else self.resolve(node, path)
+
+    def _value(self, function: Function, path: Path) -> Any:
+        name = self._names.get(path) or ".".join(map(str, path))
+        if name in self._known:
+            self.values[name] = self._known[name]
+        if name not in self.values:
+            if name in self._computing:
+                circle = " needs ".join([*self._computing, name])
+                raise ValueError(f"sample_from goes in a circle: {circle}. Let one of them not look at the others.")
+            self._computing.append(name)
+            self.values[name] = function.compute(self.see(self._tree, self.root))
+            self._computing.pop()
+        return self.values[name]
+
+
+def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Domain]]:
+    """All domains of a space with their paths, without those inside the values of a choice."""
+    match node:
+        case Domain():
+            yield path, node
+        case Template():
+            yield from leaves(node.fields, path)
+        case dict():
+            for key, item in node.items():
+                yield from leaves(item, (*path, key))
+        case list() | tuple():
+            for index, item in enumerate(node):
+                yield from leaves(item, (*path, index))
+
+
+def _parsed(node: Any, path: Path) -> Any:
+    """The tree with a domain wherever some spelling of one stands."""
+    try:
+        domain = as_domain(node)
+    except ValueError as error:
+        raise ValueError(f"param_space{_at(path)}: {error}") from None
+    if isinstance(domain, Categorical):
+        values = tuple(_parsed(value, path) for value in domain.values)
+        if any(isinstance(found, Grid) for value in values for _, found in leaves(value)):
+            raise ValueError(
+                f"param_space{_at(path)}: a grid_search stands inside another choice, so that it would be tried only at "
+                "times. Use tune.choice there, or a grid_search outside."
+            )
+        return type(domain)(values)
+    if domain is not None:
+        return domain
+    if isinstance(node, BaseModel):
+        fields = {name: getattr(node, name) for name in node.model_fields_set}
+        parsed = _parsed(fields, path)
+        return Template(type(node), parsed) if _varies(parsed) else node
+    if isinstance(node, dict):
+        return {key: _parsed(item, (*path, key)) for key, item in node.items()}
+    if type(node) in (list, tuple):
+        return type(node)(_parsed(item, (*path, i)) for i, item in enumerate(node))
+    return node
+
+
+def require_picklable(tree: Any, path: Path = ()) -> None:
+    """Find the value that cannot be sent to another process.
+
+    Raises:
+        ValueError: names it and its place.
+    """
+    try:
+        cloudpickle.dumps(tree)
+        return
+    except Exception as error:  # pickling runs the code of whatever is pickled
+        if isinstance(tree, dict):
+            for key, item in tree.items():
+                require_picklable(item, (*path, key))
+        elif isinstance(tree, Categorical):
+            for value in tree.values:
+                require_picklable(value, path)
+        elif isinstance(tree, (list, tuple)):
+            for index, item in enumerate(tree):
+                require_picklable(item, (*path, index))
+        raise ValueError(
+            f"param_space{_at(path)} has a {type(tree).__name__} that cannot be sent to the workers: {error}. Pass what "
+            "it is made of, and create it in the training function."
+        ) from None
+
+
+def _varies(node: Any) -> bool:
+    return next(leaves(node), None) is not None
+
+
+def _names(paths: list[Path]) -> dict[Path, str]:
+    """Short names, where that leaves them apart."""
+    short = {path: ".".join(map(str, path[1:] if path[0] in _LEFT_OUT and len(path) > 1 else path)) for path in paths}
+    taken = list(short.values())
+    return {path: name if taken.count(name) == 1 else ".".join(map(str, path)) for path, name in short.items()}
+
+
+def _at(path: Path) -> str:
+    return "".join(f"[{part!r}]" for part in path)
+
+
+def get(node: Any, path: Path) -> Any:
+    for part in path:
+        node = getattr(node, str(part)) if isinstance(node, BaseModel) else node[part]
+    return node
+
+
+def _put(node: Any, path: Path, value: Any) -> Any:
+    """A copy of the tree in which the value at a path is another one."""
+    if not path:
+        return value
+    head, *rest = path
+    if isinstance(node, dict):
+        return {**node, head: _put(node[head], tuple(rest), value)}
+    items = [*node]
+    items[int(head)] = _put(items[int(head)], tuple(rest), value)
+    return tuple(items) if isinstance(node, tuple) else items
+
+
+def _shown(domain: Domain) -> str:
+    return "function" if isinstance(domain, Function) else repr(domain)

@@ -1,0 +1,178 @@
+"""What a person sees of a sweep: a table of its trials, live on a terminal, and a line a trial elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from trainlib._training.history import FILLED_IN
+from trainlib._training.terminal import compact
+from trainlib.tune._domains import label
+from trainlib.tune._sweep import Sweep
+from trainlib.tune._trial import SweepTrial, TrialState, described
+
+__all__ = ["SweepTerminal", "rows_of", "summary_of"]
+
+_REFRESH_S = 0.25
+_MOST_ROWS = 16
+_WORKER = re.compile(r"rank \d+ \(node .*?, pid \d+\)")
+_ATTEMPT = re.compile(r" \(attempt \d+\)")
+_STYLES = {
+    TrialState.RUNNING: "cyan",
+    TrialState.TERMINATED: "green",
+    TrialState.STOPPED: "yellow",
+    TrialState.ERROR: "red",
+}
+
+
+class SweepTerminal:
+    """Shows a sweep in the terminal. Told by the thread that runs it; trials add their lines from theirs."""
+
+    def __init__(self, name: str, verbose: int) -> None:
+        self._name = name
+        self._verbose = verbose
+        self._console = Console(file=sys.stderr, highlight=False)
+        self._live: Live | None = None
+        self._shown = 0.0
+        self._told: set[int] = set()
+
+    def say(self, text: str) -> None:
+        if self._verbose:
+            self._console.print(Text(text, style="yellow"), soft_wrap=True)
+
+    def output(self, number: int, rank: int, text: str, is_error: bool) -> None:
+        if not self._verbose:
+            return
+        if is_error or self._live is not None:
+            self._console.print(Text.assemble((f"[trial {number} rank {rank}] ", "dim"), text), soft_wrap=True)
+        else:
+            print(f"[trial {number} rank {rank}] {text}", flush=True)
+
+    def update(self, sweep: Sweep) -> None:
+        """Something has changed."""
+        if not self._verbose:
+            return
+        if not self._console.is_terminal or self._verbose > 1:
+            self._tell_ended(sweep)
+        if self._console.is_terminal and time.monotonic() - self._shown >= _REFRESH_S:
+            if self._live is None:
+                # Refreshed by hand: a thread that does it would take time from the trials.
+                self._live = Live(console=self._console, auto_refresh=False, transient=True)
+                self._live.start()
+            self._live.update(_table(self._name, sweep), refresh=True)
+            self._shown = time.monotonic()
+
+    def close(self, sweep: Sweep) -> None:
+        """Show how it ended."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if not self._verbose:
+            return
+        if self._console.is_terminal:
+            self._console.print(_table(self._name, sweep))
+        else:
+            self._tell_ended(sweep)
+        for line in summary_of(sweep):
+            self._console.print(Text(line), soft_wrap=True)
+
+    def _tell_ended(self, sweep: Sweep) -> None:
+        for trial in sweep.trials:
+            if trial.number not in self._told and trial.state.is_final:
+                self._told.add(trial.number)
+                score = f"{sweep.metric}={label(trial.score)}" if sweep.metric else compact(own(trial))
+                line = f"{trial.state.value} after {trial.iteration}  {score}"
+                if trial.error is not None:
+                    line += f"  {_first_line(trial.error)}"
+                name = f"trial {trial.number}"
+                self._console.print(
+                    Text.assemble(
+                        (name, "bold"), f"  {described(trial.shown)}  ", (line, _STYLES.get(trial.state, ""))
+                    ),
+                    soft_wrap=True,
+                )
+
+
+def own(trial: SweepTrial) -> dict[str, Any]:
+    """What a trial itself reported last."""
+    return {key: value for key, value in trial.latest.items() if key not in FILLED_IN}
+
+
+def rows_of(sweep: Sweep, most: int) -> list[dict[str, str]]:
+    """The trials as rows, for a table: those that run, the best, and the newest of the rest."""
+    best = sweep.best()
+    chosen = {trial.number: trial for trial in sweep.trials.running}
+    ranked = sorted(sweep.trials, key=lambda trial: (trial is not best, -trial.number))
+    for trial in ranked:
+        if len(chosen) >= most:
+            break
+        chosen.setdefault(trial.number, trial)
+    rows = []
+    for trial in sorted(chosen.values(), key=lambda trial: trial.number):
+        row = {"trial": f"{trial.number}{' ★' if trial is best else ''}", "state": trial.state.value}
+        row["iteration"] = str(trial.iteration)
+        row.update({name: label(value) for name, value in trial.shown.items()})
+        if sweep.metric:
+            row[sweep.metric] = label(trial.score) if trial.score is not None else ""
+        else:
+            row.update({name: label(value) for name, value in own(trial).items()})
+        rows.append(row)
+    return rows
+
+
+def summary_of(sweep: Sweep) -> list[str]:
+    """How a sweep ended: its trials by state, each error once, and the best trial with its link."""
+    states = Counter(trial.state for trial in sweep.trials)
+    lines = [f"{len(sweep.trials)} trials: {', '.join(f'{count} {state.value}' for state, count in states.items())}"]
+    errors = Counter(essence(trial.error) for trial in sweep.trials if trial.error is not None)
+    lines += [f"failed {count}x: {error}" for error, count in errors.most_common()]
+    best = sweep.best()
+    if best is not None and best.result is not None and sweep.metric is not None:
+        score = f"{sweep.metric} {label(best.score)}"
+        lines.append(f"best: trial {best.number} · {described(best.shown)} · {score} · {best.result.run_url}")
+    lines.append(f"sweep: {sweep.run.url}")
+    return lines
+
+
+def essence(error: BaseException) -> str:
+    """An error without what differs between trials.
+
+    Example:
+        >>> essence(RuntimeError("rank 1 (node 10.0.0.1, pid 7) was killed (attempt 2)"))
+        'a worker was killed'
+    """
+    cause = error.__cause__
+    if cause is not None:
+        return f"{type(cause).__name__}: {cause}"
+    return _ATTEMPT.sub("", _WORKER.sub("a worker", _first_line(error)))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _table(name: str, sweep: Sweep) -> Group:
+    rows = rows_of(sweep, _MOST_ROWS)
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        state = TrialState(row["state"])
+        table.add_row(*(row.get(column, "") for column in columns), style=_STYLES.get(state, ""))
+    best = sweep.best()
+    trials = sweep.trials
+    head = f"  {trials.ended}/{sweep.plan.total or '∞'} trials, {len(trials.running)} running, {sweep.spent_s:.0f} s"
+    if best is not None and sweep.metric is not None:
+        head += f", best {sweep.metric} {label(best.score)} (trial {best.number})"
+    more = len(sweep.trials) - len(rows)
+    parts: list[Any] = [Text.assemble((name, "bold"), head), table]
+    if more > 0:
+        parts.append(Text(f"and {more} more", style="dim"))
+    return Group(*parts)

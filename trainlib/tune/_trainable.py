@@ -1,0 +1,179 @@
+"""What a sweep trains: a trainer, a function, or a choice of them; and how a trial's config reaches it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from trainlib.config import RunConfig
+from trainlib.session import report
+from trainlib.trainer import BaseTrainer, DataParallelTrainer
+from trainlib.tune._domains import Categorical
+from trainlib.tune._sample import as_domain
+from trainlib.tune._space import Space, leaves, require_picklable
+
+__all__ = ["Trainable", "TunedByConfig"]
+
+_TRAINER = "trainer"
+_CONFIG = "train_loop_config"
+
+
+@dataclass(frozen=True)
+class TunedByConfig:
+    """A trainer that is tuned like a function: the space is that of its config, without ``train_loop_config`` around it."""
+
+    trainer: Any
+
+
+class Trainable:
+    """A trainer, a function, or ``tune.choice`` or ``tune.grid_search`` over trainers.
+
+    A trial's trainer is a copy with the trial's settings. The one that was handed in is not changed.
+    """
+
+    def __init__(self, given: Any) -> None:
+        domain = as_domain(given)
+        if domain is not None and not isinstance(domain, Categorical):
+            raise TypeError("a sweep over trainers takes tune.choice([...]) or tune.grid_search([...])")
+        values = domain.values if isinstance(domain, Categorical) else (given,)
+        self.trainers = [_as_trainer(value) for value in values]
+        self.is_function = not any(isinstance(value, BaseTrainer) for value in values)
+        """Whether the space is that of the config alone."""
+        named = tuple(Candidate(*both) for both in zip(_names(self.trainers), self.trainers, strict=True))
+        self._domain = type(domain)(named) if isinstance(domain, Categorical) else None
+
+    @property
+    def name(self) -> str:
+        """What is tuned, for people."""
+        if self._domain is not None:
+            return " or ".join(dict.fromkeys(type(trainer).__name__ for trainer in self.trainers))
+        trainer = self.trainers[0]
+        function = trainer.train_loop_per_worker
+        return getattr(function, "__name__", "function") if self.is_function else type(trainer).__name__
+
+    @property
+    def run_config(self) -> RunConfig:
+        """What the trainer says about runs, where the sweep itself says nothing."""
+        return self.trainers[0].run_config
+
+    def space(self, param_space: Mapping[str, Any]) -> Space:
+        """The search space, by settings of a trainer.
+
+        Raises:
+            ValueError: there is no such setting, or a value cannot be sent to workers.
+        """
+        tree = dict(param_space)
+        if self.is_function:
+            tree = {_CONFIG: tree}
+        known = {name for trainer in self.trainers for name in trainer._settings()}
+        if unknown := sorted(map(str, tree.keys() - known)):
+            raise ValueError(
+                f"param_space has {', '.join(map(repr, unknown))}, which no setting of {self.name} is called. There are "
+                f"{', '.join(sorted(known))}: what the training function gets belongs into 'train_loop_config'."
+            )
+        # Datasets are not sent: workers get their shares of them.
+        require_picklable({key: value for key, value in tree.items() if key != "datasets"})
+        if self._domain is not None:
+            tree = {_TRAINER: self._domain, **tree}
+        return Space(tree, root=(_CONFIG,) if self.is_function else ())
+
+    def with_each_dataset(self, space: Space) -> Iterator[DataParallelTrainer]:
+        """The trainers, and copies of the first with each of the datasets that a sweep may choose."""
+        yield from self.trainers
+        for path, domain in leaves(space.tree.get("datasets", {})):
+            for value in domain.values if isinstance(domain, Categorical) and len(path) < 2 else ():
+                yield self.trainer({"datasets": {path[0]: value} if path else value}, {})
+
+    def config(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """A trial's config as a user wrote it."""
+        shown: dict[str, Any] = {key: value.__name__ if key == _TRAINER else value for key, value in tree.items()}
+        return dict(shown[_CONFIG]) if self.is_function and self._domain is None else shown
+
+    def trainer(self, tree: dict[str, Any], run_fields: Mapping[str, Any]) -> DataParallelTrainer:
+        """The trainer of a trial. What the sweep says about runs goes before what the trainer says, and the trial's own
+        settings go before both.
+        """
+        base = tree[_TRAINER].trainer if _TRAINER in tree else self.trainers[0]
+        settings = {**base._settings(), "run_config": merged(base.run_config, run_fields)}
+        for key, value in tree.items():
+            if key != _TRAINER and key in settings:
+                settings[key] = merged(settings[key], value)
+        return type(base)(**settings)
+
+
+class Candidate:
+    """A trainer that a sweep may choose, under a name that tells it from the others."""
+
+    def __init__(self, name: str, trainer: DataParallelTrainer) -> None:
+        self.__name__ = name
+        self.trainer = trainer
+
+
+def _names(trainers: Sequence[DataParallelTrainer]) -> list[str]:
+    """What the trainers are called: by their type, or where that leaves them alike, by what they train."""
+    types = [type(trainer).__name__ for trainer in trainers]
+    functions = [getattr(trainer.train_loop_per_worker, "__name__", "function") for trainer in trainers]
+    if len(set(types)) == len(types):
+        return types
+    if len(set(functions)) == len(functions):
+        return functions
+    return [f"{index}: {name}" for index, name in enumerate(functions)]
+
+
+class ReportsWhatIsReturned:
+    """A training function whose returned dict, or number, is its last report, as functions for Ray Tune may have it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__wrapped__ = function  # so that its signature counts
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
+
+    def __call__(self, *config: Any) -> Any:
+        value = self.__wrapped__(*config)
+        for metrics in _reports(value):
+            report(metrics)
+        return None if inspect.isgenerator(value) else value
+
+
+def _reports(value: Any) -> Iterator[dict[str, Any]]:
+    if inspect.isgenerator(value):
+        for item in value:
+            yield from _reports(item)
+    elif isinstance(value, dict) and value:
+        yield value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield {"_metric": value}
+
+
+def _as_trainer(value: Any) -> DataParallelTrainer:
+    if isinstance(value, TunedByConfig):
+        value = value.trainer
+    if isinstance(value, DataParallelTrainer):
+        for name, setting in value._settings().items():
+            if isinstance(setting, dict) and next(leaves(Space(setting).tree), None) is not None:
+                raise ValueError(f"the trainer's {name} has a search space in it: put that into Tuner's param_space")
+        return value
+    if isinstance(value, BaseTrainer):
+        raise TypeError(f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function")
+    if callable(value) and not isinstance(value, type):
+        return DataParallelTrainer(ReportsWhatIsReturned(value))
+    raise TypeError(f"a Tuner got {value!r}: pass a trainer, or a training function")
+
+
+def merged(old: Any, new: Any) -> Any:
+    """A setting, where another one goes before it: dicts and configs by their parts, anything else as a whole.
+
+    Example:
+        >>> merged({"lr": 0.1, "model": {"width": 8, "depth": 2}}, {"model": {"width": 16}})
+        {'lr': 0.1, 'model': {'width': 16, 'depth': 2}}
+    """
+    if isinstance(old, BaseModel) and isinstance(new, Mapping):
+        fields = {name: getattr(old, name) for name in old.model_fields_set}
+        return type(old)(**merged(fields, new))
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return {**old, **{key: merged(old[key], value) if key in old else value for key, value in new.items()}}
+    return new
