@@ -10,7 +10,7 @@ from led_by_hand import CPUS, GONE, begin, kill, start, status, train_func
 from trainlib import DataParallelTrainer, RunConfig
 from trainlib._execution.causes import Cause
 from trainlib._execution.events import Report
-from trainlib._registry.run import AttemptRecord
+from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._training.training import Training
 from trainlib.errors import TrainingFailedError
 from trainlib.tune import ASHAScheduler, TuneConfig, Tuner
@@ -38,7 +38,7 @@ def test_a_trial_that_has_no_turn_again_keeps_what_it_had(registry):
 def test_a_trial_whose_end_is_recorded_does_not_run_again(registry, outcome, state):
     killed = begin(f"recorded-{outcome}")
     trial = start(killed, 5.0)
-    trial.training.run.record_success(AttemptRecord(1, outcome, None))
+    trial.training.run.record_success(AttemptRecord(1, Outcome(outcome), None))
     kill(registry, killed)
     sweep = begin(f"recorded-{outcome}")
     (recalled,) = sweep.trials
@@ -70,7 +70,7 @@ def test_the_best_value_goes_on_after_trials_are_tried_again(registry, curve):
     for loss in (7.0, 8.0):
         trial = start(killed, loss)
         failure = TrainingFailedError("no", cause=Cause.USER)
-        trial.training.run.record(AttemptRecord(1, "user", None, message="no"))
+        trial.training.run.record(AttemptRecord(1, Outcome.USER, None, message="no"))
         killed.ended(trial, None, None if loss == 7.0 else failure)
     killed.run.metrics.flush()
     assert curve(killed.run.run_id, "best_loss") == [(1, 7.0)]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib import _storage as storage
 from trainlib._registry import client as mlflow_client
+from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.provenance import Driver, source_tags
-from trainlib._registry.run import SETTINGS, TRAINER, AttemptRecord, RegisteredRun, load_file
+from trainlib._registry.run import SETTINGS, TRAINER, RegisteredRun, load_file
 from trainlib.config import RunConfig
 from trainlib.errors import RunInUseError, RunNotFoundError
 
@@ -84,7 +85,7 @@ def _registered(client: MlflowClient, run: Any, config: RunConfig, *, uri: str, 
         raise
     if continued and run.info.status == "RUNNING":  # its process died before it could tell
         number = len(registered.attempts) + 1
-        registered.record(AttemptRecord(number, "lost", None, message="the process that coordinated it ended"))
+        registered.record(AttemptRecord(number, Outcome.LOST, None, message="the process that coordinated it ended"))
     return registered
 
 

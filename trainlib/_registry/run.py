@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainlib import _storage as storage
 from trainlib._registry import client as mlflow_client
+from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.checkpoints import CheckpointStore
 from trainlib._registry.metrics import MetricWriter, is_about_data, last_steps, stored_params
 from trainlib.config import RunConfig
@@ -22,21 +23,6 @@ TRAINER, SETTINGS = "trainer", "settings.pkl"
 _PREPROCESSOR = "preprocessor", "preprocessor.pkl"
 _PARAMS_AT_ONCE = 100
 _LONGEST_MESSAGE = 1000
-
-
-@dataclass(frozen=True)
-class AttemptRecord:
-    """What an attempt leaves behind."""
-
-    number: int
-    outcome: str
-    """``finished``, the cause of its failure, or ``lost`` when its coordinating process ended."""
-    resumed_from: str | None
-    rank: int | None = None
-    node: str | None = None
-    lost_iterations: int = 0
-    """How many iterations came after the newest checkpoint, and have to be made again."""
-    message: str = ""
 
 
 class RegisteredRun:
@@ -71,7 +57,7 @@ class RegisteredRun:
         self.url = mlflow_client.ui_url(uri, self.experiment_id, self.run_id)
         self.flow_run_before: str | None = run.data.tags.get("trainlib.flow_run_id") if continued else None
         """The Prefect flow run that an earlier process worked in."""
-        self.attempts = [AttemptRecord(**json.loads(text)) for text in _attempt_tags(run.data.tags)]
+        self.attempts = [_record_of(text) for text in _attempt_tags(run.data.tags)]
         self.log_dir: Path = _log_dir(config, parent) / f"{self.name.replace('/', '_')}_{self.run_id[:8]}"
         self.log_dir.mkdir(parents=True, exist_ok=True)
         self.checkpoints = CheckpointStore(
@@ -173,6 +159,11 @@ def load_file(location: str, name: str) -> bytes | None:
 
 def _attempt_tags(tags: Mapping[str, str]) -> list[str]:
     return [value for key, value in sorted(tags.items()) if key.startswith("trainlib.attempt.")]
+
+
+def _record_of(text: str) -> AttemptRecord:
+    facts = json.loads(text)
+    return AttemptRecord(**{**facts, "outcome": Outcome(facts["outcome"])})
 
 
 def _log_dir(config: RunConfig, parent: RegisteredRun | None) -> Path:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.checkpoints import as_checkpoint, as_saved, models_of_run
 from trainlib._registry.metrics import is_about_data, stored_name
 from trainlib._registry.provenance import Driver, source_tags
 from trainlib._registry.retention import SavedCheckpoint, best
-from trainlib._registry.run import AttemptRecord, RegisteredRun
+from trainlib._registry.run import RegisteredRun
 from trainlib.config import RunConfig
 from trainlib.result import Result
 
@@ -69,7 +70,9 @@ class TrialRegistry:
         parent.client.set_tag(run.info.run_id, "trainlib.driver", str(Driver.this()))
         registered = RegisteredRun(parent.client, run, config, uri=parent.tracking_uri, continued=True, parent=parent)
         if run.info.status == "RUNNING":
-            lost = AttemptRecord(len(registered.attempts) + 1, "lost", None, message="the process of the sweep ended")
+            lost = AttemptRecord(
+                len(registered.attempts) + 1, Outcome.LOST, None, message="the process of the sweep ended"
+            )
             registered.record(lost)
         return registered
 

@@ -22,12 +22,13 @@ from trainlib._execution.group import Member
 from trainlib._execution.plan import AttemptPlan
 from trainlib._execution.waiting import gather
 from trainlib._execution.worker_session import Assignment
+from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.checkpoints import CheckpointStore, as_checkpoint
 from trainlib._registry.inputs import log_inputs
 from trainlib._registry.metrics import rows_read
 from trainlib._registry.opening import open_run
 from trainlib._registry.retention import SavedCheckpoint
-from trainlib._registry.run import AttemptRecord, RegisteredRun, flat
+from trainlib._registry.run import RegisteredRun, flat
 from trainlib._training.history import History
 from trainlib._training.stopping import should_stop
 from trainlib._training.terminal import Listener
@@ -184,7 +185,7 @@ class Training:
             raise failure from error
         self.run.checkpoints.in_use = None
         self.run.checkpoints.prune()
-        self.run.record_success(AttemptRecord(number, self.ends_as, resumed_from))
+        self.run.record_success(AttemptRecord(number, Outcome(self.ends_as), resumed_from))
         return self.so_far(returned)
 
     def _assignment(self, newest: SavedCheckpoint | None) -> Assignment:
@@ -220,13 +221,13 @@ class Training:
         else:
             cause = cause_of(error)
             if cause is Cause.CANCELLED:
-                self.run.record(AttemptRecord(number, cause.value, resumed_from))
+                self.run.record(AttemptRecord(number, Outcome(cause), resumed_from))
                 return error
             failure = TrainingFailedError(f"{error} (attempt {number})", cause=cause, attempt=number)
         newest = self.run.checkpoints.newest()
         lost = max(0, self._history.newest_iteration - (newest.iteration if newest else 0))
         self.run.record(
-            AttemptRecord(number, failure.cause.value, resumed_from, failure.rank, failure.node, lost, str(failure))
+            AttemptRecord(number, Outcome(failure.cause), resumed_from, failure.rank, failure.node, lost, str(failure))
         )
         self._failures[failure.cause] += 1
         failure.retry = may_retry(failure.cause, self._failures, self.trainer.run_config.failure_config)

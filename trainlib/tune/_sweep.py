@@ -11,8 +11,9 @@ from typing import Any
 
 from trainlib._execution.causes import Cause, cause_of
 from trainlib._execution.waiting import CancelledInThreadError
+from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.opening import open_run
-from trainlib._registry.run import AttemptRecord, RegisteredRun
+from trainlib._registry.run import RegisteredRun
 from trainlib._registry.sweeps import TrialRegistry, point_tags
 from trainlib._training.history import FILLED_IN
 from trainlib._training.stopping import should_stop, stops_all
@@ -203,7 +204,7 @@ class Sweep:
                 training = Training.of_trial(trial.trainer, run, listeners, params=params)
             except Exception as error:
                 trial.before = Result(run_id=run.run_id, run_url=run.url, log_dir=str(run.log_dir))
-                run.record(AttemptRecord(len(run.attempts) + 1, cause_of(error).value, None, message=str(error)))
+                run.record(AttemptRecord(len(run.attempts) + 1, Outcome(cause_of(error)), None, message=str(error)))
                 run.close("FAILED")
                 raise
             training.in_step = not trial.ends_by_itself

@@ -1,0 +1,73 @@
+"""Who decides after each report whether a training goes on: judges, asked in order.
+
+The user's ``stop``, a stopper, a scheduler and the end of a sweep are all judges. The first one that does not say CONTINUE
+wins; the others are not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from trainlib._registry.attempts import Outcome
+
+__all__ = ["Judge", "Ruling", "Verdict", "rule"]
+
+
+class Verdict(StrEnum):
+    """What becomes of a training after a report."""
+
+    CONTINUE = "continue"
+    """It goes on."""
+    STOP = "stop"
+    """It ends here, early, which is a success."""
+    PAUSE = "pause"
+    """Its workers are needed elsewhere: it ends here, and goes on later from its newest checkpoint."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Says after each report whether a training goes on."""
+
+    ask: Callable[[dict[str, Any]], Verdict]
+    """Given a result, with everything that is filled in automatically."""
+    stopped_as: Outcome = Outcome.FINISHED
+    """How an attempt that this judge stops is recorded."""
+    in_step: bool = True
+    """Whether each report waits on all ranks for its verdict. All ranks then end at the same report, and none is left alone
+    in a collective."""
+    between_reports: bool = False
+    """Whether it is asked even when nothing is reported, with the latest result, so that it can end a silent training."""
+
+    def __call__(self, result: dict[str, Any]) -> Verdict:
+        return self.ask(result)
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What the judges decided, and how an attempt that ends by it is recorded."""
+
+    verdict: Verdict
+    outcome: Outcome
+
+
+GO_ON = Ruling(Verdict.CONTINUE, Outcome.FINISHED)
+
+
+def rule(judges: Sequence[Judge], result: dict[str, Any]) -> Ruling:
+    """Ask one judge after the other; the first that does not say CONTINUE wins.
+
+    Example:
+        >>> enough = Judge(lambda result: Verdict.STOP if result["loss"] < 0.1 else Verdict.CONTINUE)
+        >>> rule([enough], {"loss": 0.05}).verdict, rule([enough], {"loss": 0.5}).verdict
+        (<Verdict.STOP: 'stop'>, <Verdict.CONTINUE: 'continue'>)
+    """
+    for judge in judges:
+        match judge(result):
+            case Verdict.STOP:
+                return Ruling(Verdict.STOP, judge.stopped_as)
+            case Verdict.PAUSE:
+                return Ruling(Verdict.PAUSE, Outcome.PAUSED)
+    return GO_ON
