@@ -8,12 +8,12 @@ import signal
 import time
 from pathlib import Path
 
-import backends
 import numpy as np
 import psutil
 import pytest
-from leftovers import assert_nothing_left_behind
 
+from tests.integration import backends
+from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import FailureConfig, RunConfig, TrainingFailedError, session
 from trainlib._execution.causes import Cause
 

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from leftovers import assert_nothing_left_behind
-from shown_sweeps import artifacts_of, children
 
+from tests.integration.leftovers import assert_nothing_left_behind
+from tests.integration.shown_sweeps import artifacts_of, children
 from trainlib import (
     Checkpoint,
     DataParallelTrainer,

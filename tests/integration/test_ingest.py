@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from leftovers import assert_nothing_left_behind
 
+from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import (
     Checkpoint,
     DataConfig,

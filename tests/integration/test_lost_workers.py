@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from leftovers import assert_nothing_left_behind
 
+from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
 from trainlib._execution.causes import Cause
 from trainlib.torch import TorchTrainer

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from led_by_hand import CPUS, GONE, begin, kill, start, status, train_func
 
+from tests.integration.led_by_hand import CPUS, GONE, begin, kill, start, status, train_func
 from trainlib import DataParallelTrainer, RunConfig
 from trainlib._execution.causes import Cause
 from trainlib._execution.events import Report

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import backends
 import numpy as np
 import pytest
+
+from tests.integration import backends
 
 SCRIPT = """
 import json
@@ -16,8 +17,8 @@ import sys
 import ray
 from ray.cluster_utils import Cluster
 
-sys.path.insert(0, {tests!r})
-import backends
+sys.path.insert(0, {root!r})
+from tests.integration import backends
 from trainlib import session
 
 STEPS = 10
@@ -68,7 +69,7 @@ HOROVOD = [[0, 0, 3, 0, 2], [1, 1, 3, 0, 1], [2, 2, 3, 0, 1], [3, 0, 1, 1, 2]]
     ids=["2 and 2 workers", "3 and 1 workers"],
 )
 def test_ranks_are_right_and_gradients_are_averaged_across_nodes(driver, layout, frameworks):
-    script = driver(SCRIPT.format(tests=str(Path(__file__).parent)), *map(str, layout), *frameworks)
+    script = driver(SCRIPT.format(root=str(Path(__file__).parents[2])), *map(str, layout), *frameworks)
     assert script.wait(timeout=240) == 0, script.output
     returned = script.last_json()
 

@@ -8,10 +8,10 @@ import threading
 import time
 
 import pytest
-from leftovers import assert_nothing_left_behind
-from shown_sweeps import children
-from test_signals import is_alive, wait_until_dead
 
+from tests.integration.leftovers import assert_nothing_left_behind
+from tests.integration.shown_sweeps import children
+from tests.integration.test_signals import is_alive, wait_until_dead
 from trainlib import RunConfig, session, tune
 
 SCRIPT = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 
-from led_by_hand import CPUS, begin, start
 from rich.console import Console
 
+from tests.integration.led_by_hand import CPUS, begin, start
 from trainlib.tune._table import SweepTerminal, rows_of
 
 

@@ -9,9 +9,9 @@ import threading
 import time
 
 import pandas as pd
-from leftovers import assert_nothing_left_behind
-from shown_sweeps import artifacts_of, children, task_runs
 
+from tests.integration.leftovers import assert_nothing_left_behind
+from tests.integration.shown_sweeps import artifacts_of, children, task_runs
 from trainlib import (
     Checkpoint,
     CheckpointConfig,

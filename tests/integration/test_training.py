@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import ray
-from leftovers import assert_nothing_left_behind
 
+from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import Checkpoint, CheckpointConfig, DataParallelTrainer, RunConfig, ScalingConfig, session
 from trainlib._execution.pool import pool
 from trainlib.callbacks import JsonLoggerCallback

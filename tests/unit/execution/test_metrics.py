@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from trainlib._execution.metrics import as_numbers
-from trainlib._registry.metrics import stored_params
 from trainlib.errors import MetricError
 
 
@@ -34,11 +33,3 @@ def test_nested_metrics_are_joined():
 def test_anything_else_is_named(value, message):
     with pytest.raises(MetricError, match=message):
         as_numbers({"loss": value})
-
-
-def test_names_that_mlflow_does_not_take_are_made_to_fit():
-    params = stored_params({"a@b": 1, "a#b": 2, "x" * 300: 3, "y": "z" * 10_000})
-    stored = {param.key: param.value for param in params}
-    assert stored["a_b"] == "2"
-    assert stored["x" * 250] == "3"
-    assert len(stored["y"]) == 6000
