@@ -5,9 +5,10 @@ from __future__ import annotations
 from prefect import flow
 from prefect.runtime import flow_run
 
-from trainlib._execution.causes import retry_limit
+from trainlib._training.display import Display
+from trainlib._training.opening import open_training
+from trainlib._training.retry_policy import most_retries
 from trainlib._training.terminal import Terminal
-from trainlib._training.training import Training
 from trainlib.flows.embedded import flow_run_url
 from trainlib.flows.interrupted import mark_interrupted
 from trainlib.flows.local import shows_trainings
@@ -40,18 +41,19 @@ def train_here(trainer: DataParallelTrainer) -> Result:
     """Train within the flow run that this is called in."""
     flow_run_id = str(flow_run.id)
     url = flow_run_url(flow_run_id)
-    training = Training.open(
+    screens = [Terminal(run_name(trainer), trainer.run_config.verbose)] if shows_trainings.get() else []
+    training = open_training(
         trainer,
         flow_run_id=flow_run_id,
         tags={"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"},
-        listeners=[Terminal(run_name(trainer), trainer.run_config.verbose)] if shows_trainings.get() else [],
+        display=Display(screens),
     )
     try:
-        mark_interrupted(training.run, flow_run_id, training.say)
+        mark_interrupted(training.run, flow_run_id, training.display.say)
         result = train_task.with_options(
             name="train",
             task_run_name=run_name(trainer),
-            retries=retry_limit(trainer.run_config.failure_config),
+            retries=most_retries(trainer.run_config.failure_config),
         )(training)
         result.flow_run_id = flow_run_id
     except BaseException as error:

@@ -12,8 +12,8 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from trainlib._execution import cluster, signals, warm_up
-from trainlib._execution.causes import retry_limit
 from trainlib._execution.waiting import CancelledInThreadError, cancelled_by
+from trainlib._training.retry_policy import most_retries
 from trainlib.errors import SweepFailedError
 from trainlib.flows.embedded import flow_run_url
 from trainlib.flows.interrupted import mark_interrupted
@@ -99,7 +99,7 @@ class FanOut:
         self._artifacts = artifacts
         self._threads: list[threading.Thread] = []
         failure = sweep.plan.run_config.failure_config
-        self._task = trial_task.with_options(name="trial", retries=retry_limit(failure))
+        self._task = trial_task.with_options(name="trial", retries=most_retries(failure))
 
     def run(self) -> None:
         """Return when no trial is left to run, and none runs."""

@@ -10,8 +10,9 @@ from prefect.logging import get_run_logger
 from prefect.states import Cancelled
 
 from trainlib._execution.waiting import CancelledInThreadError
+from trainlib._training.display import Display
 from trainlib.result import Result
-from trainlib.tasks.train import budget_allows
+from trainlib.tasks.train import is_to_be_retried
 from trainlib.tune._sweep import Sweep
 from trainlib.tune._trial import SweepTrial
 
@@ -20,7 +21,7 @@ from trainlib.tune._trial import SweepTrial
     name="trial",
     task_run_name="{trial.title}",
     cache_policy=NO_CACHE,
-    retry_condition_fn=budget_allows,
+    retry_condition_fn=is_to_be_retried,
     log_prints=False,
     persist_result=False,
 )
@@ -32,15 +33,15 @@ def trial(sweep: Sweep, trial: SweepTrial, show: Any) -> Result:
         trial: Which trial.
         show: What shows its lines to people, besides Prefect.
     """
-    training = sweep.begin(trial, [TrialLines(trial.number, show)])
+    training = sweep.start(trial, Display([TrialScreen(trial.number, show)]))
     try:
         return training.attempt()
     except CancelledInThreadError:
         return Cancelled(message="The sweep was ended.")  # type: ignore[return-value]
 
 
-class TrialLines:
-    """Shows what a trial says: in Prefect's log, and in the terminal. How far it is, the sweep's table tells."""
+class TrialScreen:
+    """Shows a trial's remarks and lines in Prefect's log and in the terminal. The sweep's table shows how far it is."""
 
     def __init__(self, number: int, show: Any) -> None:
         self._number = number

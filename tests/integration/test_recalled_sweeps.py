@@ -6,16 +6,18 @@ import time
 
 import pytest
 
-from tests.integration.led_by_hand import CPUS, GONE, begin, kill, start, status, train_func
+from tests.integration.led_by_hand import CPUS, GONE, begin, kill, no_fetch, start, status, train_func
 from trainlib import DataParallelTrainer, RunConfig
 from trainlib._execution.causes import Cause
 from trainlib._execution.events import Report
 from trainlib._registry.attempts import AttemptRecord, Outcome
-from trainlib._training.training import Training
+from trainlib._training.display import Display
+from trainlib._training.judges import Verdict
+from trainlib._training.opening import open_training
 from trainlib.errors import TrainingFailedError
 from trainlib.tune import ASHAScheduler, TuneConfig, Tuner
+from trainlib.tune._life import TrialState
 from trainlib.tune._sweep import Sweep
-from trainlib.tune._trial import TrialState
 
 
 def test_a_trial_that_has_no_turn_again_keeps_what_it_had(registry):
@@ -54,12 +56,12 @@ def test_a_trial_whose_end_is_recorded_does_not_run_again(registry, outcome, sta
 
 def test_a_sweep_and_a_training_of_one_name_are_two_things(registry):
     run_config = RunConfig(name="one-name", verbose=0)
-    training = Training.open(DataParallelTrainer(train_func, run_config=run_config), listeners=[])
+    training = open_training(DataParallelTrainer(train_func, run_config=run_config))
     registry.set_tag(training.run.run_id, "trainlib.driver", str(GONE))
     sweep = begin("one-name")
     assert sweep.run.run_id != training.run.run_id
     kill(registry, sweep)
-    again = Training.open(DataParallelTrainer(train_func, run_config=run_config), listeners=[])
+    again = open_training(DataParallelTrainer(train_func, run_config=run_config))
     assert again.run.run_id == training.run.run_id
     again.close(None)
     sweep.close(None)
@@ -95,8 +97,9 @@ def test_what_is_restored_with_other_settings_keeps_them(registry):
 def test_a_scheduler_that_cannot_judge_ends_the_sweep():
     sweep = begin("no-time", scheduler=ASHAScheduler(time_attr="epoch"))
     trial = sweep.next_trial(CPUS, 0)
-    training = sweep.begin(trial, [])
-    assert training.report(Report(1, {"loss": 1.0}, None, time.time(), 0.1)), "the trial ends"
+    training = sweep.start(trial, Display())
+    verdict = training.report(Report(1, {"loss": 1.0}, None, time.time(), 0.1), fetch=no_fetch)
+    assert verdict is Verdict.STOP, "the trial ends"
     assert "epoch" in str(sweep.fatal)
     assert sweep.next_trial(CPUS, 0) is None
     sweep.ended(trial, None, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +53,10 @@ class Ingest:
         self._sources = sources
         self._config = config
 
-    def open(self, workers: int, say: Callable[[str], None]) -> None:
+    def open(self, workers: int) -> Iterator[str]:
         """Make the datasets, and fit the preprocessor on ``train``. Does nothing the second time.
+
+        Yields what a person should know of the wait.
 
         Raises:
             DataError: the data are not what so many workers need.
@@ -65,7 +67,9 @@ class Ingest:
             for name, each in opened.items():
                 if each.facts.rows is not None and self._config.splits(name):
                     require_rows(name, each.facts.source, each.facts.rows, workers)
-            self.opened = self._preprocessed(opened, say)
+            if self.preprocessor is not None and not is_fitted(self.preprocessor):
+                yield f"fitting {in_words(self.preprocessor)} on train"
+            self.opened = self._preprocessed(opened)
             before = applied_before(self._given.get("train"))
             self.applied = one_after_the_other(before, self.preprocessor)
 
@@ -109,7 +113,7 @@ class Ingest:
     def _is_streamed(self, opened: OpenDataset) -> bool:
         return not isinstance(opened.dataset, MaterializedDataset)
 
-    def _preprocessed(self, opened: dict[str, OpenDataset], say: Callable[[str], None]) -> dict[str, OpenDataset]:
+    def _preprocessed(self, opened: dict[str, OpenDataset]) -> dict[str, OpenDataset]:
         preprocessor = self.preprocessor
         if preprocessor is None:
             return opened
@@ -119,7 +123,6 @@ class Ingest:
                     preprocessor, each.facts.columns, f"the dataset {each.facts.name!r} ({each.facts.source})"
                 )
         if not is_fitted(preprocessor):
-            say(f"fitting {in_words(preprocessor)} on train")
             with explained("the dataset 'train'"):
                 preprocessor = fitted(preprocessor, opened["train"].dataset)
         self.preprocessor = preprocessor

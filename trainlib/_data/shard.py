@@ -9,6 +9,7 @@ from ray.data import DataIterator
 from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIterator
 
 from trainlib._data.explaining import explained
+from trainlib._data.quiet import quiet
 from trainlib.errors import DataError
 
 __all__ = ["DatasetShard"]
@@ -35,6 +36,7 @@ class DatasetShard(DataIterator):
 
     def tell(self, on_epoch: Callable[[str, int], None]) -> DatasetShard:
         """Have somebody told of each whole epoch: the dataset's name, and how many rows were read. Gives itself."""
+        quiet()
         self._on_epoch = on_epoch
         return self
 

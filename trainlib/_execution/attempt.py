@@ -3,128 +3,162 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from types import TracebackType
+from typing import Any, Self
 
 import ray
 
 from trainlib._execution import cluster, gang, signals, warm_up
-from trainlib._execution.backend import Backend
+from trainlib._execution.blame import why
 from trainlib._execution.causes import Cause, cause_of
-from trainlib._execution.conversation import Conversation, why
+from trainlib._execution.conversation import Conversation
+from trainlib._execution.events import AttemptEvent, DataOpened, Note, Started
 from trainlib._execution.group import WorkerGroup
-from trainlib._execution.plan import AttemptPlan, Observer
+from trainlib._execution.plan import AttemptPlan
+from trainlib._execution.waiting import gather
 from trainlib.errors import TrainingFailedError
 
-if TYPE_CHECKING:
-    from trainlib._data.shard import DatasetShard
 
+class Attempt:
+    """Makes an attempt while it is iterated over, and yields what happens in it.
 
-def run(plan: AttemptPlan, observer: Observer) -> list[Any]:
-    """Make the attempt; gives what the training function returned, by rank.
+    The workers live until the block ends, so that checkpoints can still be fetched from them. Whatever happens, the gang
+    is released then, and no worker is left doing anything.
 
-    Whatever happens, the gang is released, and no worker is left doing anything.
+    Example::
+
+        with Attempt(plan) as attempt:
+            for event in attempt:
+                if enough(event):
+                    attempt.stop()
+        values = attempt.returned
 
     Raises:
-        TrainingFailedError: it failed; says why, and which rank on which node.
-        CapacityError: there is no room for the gang.
+        TrainingFailedError: while iterating: the attempt failed; the error says why, and which rank on which node.
+        CapacityError: while iterating: there is no room for the gang.
     """
-    with signals.remembered():
-        return _run(plan, observer)
 
+    def __init__(self, plan: AttemptPlan) -> None:
+        self._plan = plan
+        self._backend = plan.backend.backend_cls()
+        self._resources = ExitStack()
+        self._placement: Any = None
+        self._nodes: list[str] = []
+        self._group: Any = None
+        self._rank_zero: Any = None
+        self._conversation: Conversation | None = None
 
-def _run(plan: AttemptPlan, observer: Observer) -> list[Any]:
-    warm_up.wait()
-    cluster.connect()
-    cluster.wait_for_lost_nodes(observer.say)
-    if plan.ingest is not None:
-        plan.ingest.open(plan.scaling.num_workers, observer.say)
-        observer.data_opened(plan.ingest)
-        plan = replace(
+    def __enter__(self) -> Self:
+        self._resources.enter_context(signals.remembered())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._resources.__exit__(kind, error, trace)
+
+    def __iter__(self) -> Iterator[AttemptEvent]:
+        # Not one generator around the others: a report should not pass through more hands than it has to.
+        steps = (self._connect, self._open_data, self._reserve, self._start_workers, self._converse)
+        return chain.from_iterable(step() for step in steps)
+
+    def stop(self) -> None:
+        """End the training function on all ranks: at their next report, or, after a few seconds, without them."""
+        if self._conversation is not None:
+            self._conversation.stop()
+
+    def store(self, folder: str, location: str) -> None:
+        """Have rank 0 bring a folder on its disk to where checkpoints are kept, and wait for it."""
+        gather([self._rank_zero.store.remote(folder, location)])
+
+    @property
+    def returned(self) -> list[Any]:
+        """What the training function returned, by rank; None for a rank that was stopped."""
+        assert self._conversation is not None
+        return self._conversation.returned
+
+    # -- the steps ------------------------------------------------------------------------------------
+
+    def _connect(self) -> Iterator[AttemptEvent]:
+        warm_up.wait()
+        cluster.connect()
+        yield from map(Note, cluster.wait_for_lost_nodes())
+
+    def _open_data(self) -> Iterator[AttemptEvent]:
+        plan = self._plan
+        if plan.ingest is None:
+            return
+        yield from map(Note, plan.ingest.open(plan.scaling.num_workers))
+        yield DataOpened(plan.ingest)
+        self._plan = replace(
             plan,
             scaling=plan.ingest.beside(plan.scaling),
             assignment=replace(plan.assignment, preprocessor=plan.ingest.applied),
         )
-    with gang.reserve(plan.scaling, observer.say) as (placement, nodes):
-        backend = plan.backend.backend_cls()
-        group: WorkerGroup | None = None
-        conversation: Conversation | None = None
-        try:
-            try:
-                group = WorkerGroup.start(plan.scaling, plan.backend, placement, nodes)
-                backend.on_start(group, plan.backend)
-            except TimeoutError as error:
-                raise _setup_failed(error, plan, nodes) from error
-            observer.started(group.members)
-            backend.on_training_start(group, plan.backend)
+
+    def _reserve(self) -> Iterator[AttemptEvent]:
+        self._placement = self._resources.enter_context(gang.reserved(self._plan.scaling))
+        yield from map(Note, gang.wait_for_room(self._placement, self._plan.scaling))
+        self._nodes = gang.nodes_of(self._placement, self._plan.scaling)
+
+    def _start_workers(self) -> Iterator[AttemptEvent]:
+        plan = self._plan
+        with self._explains_setup_failures():
+            self._group = WorkerGroup.start(plan.scaling, plan.backend, self._placement, self._nodes)
+            self._resources.push(self._end_workers)
+            self._rank_zero = self._group.members[0].actor
+            self._backend.on_start(self._group, plan.backend)
+        yield Started([member.facts for member in self._group.members])
+        with self._explains_setup_failures():
+            self._backend.on_training_start(self._group, plan.backend)
             if plan.spares:
-                group.warm_spares()
-            with _shards(plan, group) as shards:
-                conversation = Conversation(group, backend, plan, observer, shards)
-                values = conversation.run()
-        except TrainingFailedError:
-            if group is not None:
-                try:
-                    if conversation is not None and not conversation.lost_rank_zero:
-                        group.kill(keep_rank_zero=True)
-                        observer.settle()  # rank 0 may be storing a checkpoint, which is worth waiting for
-                finally:
-                    group.kill()
-            raise
-        except ray.exceptions.RayError as error:
-            _kill(group)
-            raise _setup_failed(error, plan, nodes) from getattr(error, "cause", error)
-        except BaseException:
-            _kill(group)
-            raise
+                self._group.warm_spares()
+            shards: list[dict[str, Any]] = [{} for _ in self._group.members]
+            if plan.ingest is not None:
+                nodes = [member.facts.node_id for member in self._group.members]
+                shards = self._resources.enter_context(plan.ingest.shards(nodes, plan.scaling))
+            self._conversation = Conversation(self._group, self._backend, plan)
+            self._conversation.start(shards)
+
+    def _converse(self) -> Iterator[AttemptEvent]:
+        assert self._conversation is not None
+        return self._conversation.events()
+
+    # -- ending ---------------------------------------------------------------------------------------
+
+    def _end_workers(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Hand the workers on after a success; end them after anything else."""
+        if error is not None or self._conversation is None or not self._conversation.ended_well:
+            self._group.kill()
+            return
+        # The training has succeeded: what goes wrong from here on costs the workers, not the result.
         try:
-            observer.settle()
-        except BaseException:
-            group.kill()
-            raise
-        _hand_on(group, backend, plan, reusable=not conversation.abandoned)
-        return values
-
-
-@contextmanager
-def _shards(plan: AttemptPlan, group: WorkerGroup) -> Iterator[list[dict[str, DatasetShard]]]:
-    """What each rank reads, for as long as the block runs."""
-    if plan.ingest is None:
-        yield [{} for _ in group.members]
-        return
-    with plan.ingest.shards([member.facts.node_id for member in group.members], plan.scaling) as shards:
-        yield shards
-
-
-def _hand_on(group: WorkerGroup, backend: Backend, plan: AttemptPlan, *, reusable: bool) -> None:
-    """The training has succeeded: what goes wrong from here on costs the workers, not the result."""
-    if reusable:
-        try:
-            backend.on_shutdown(group, plan.backend)
+            self._backend.on_shutdown(self._group, self._plan.backend)
         except (ray.exceptions.RayError, TimeoutError):
-            reusable = False
+            self._group.kill()
         except BaseException:
-            group.kill()
+            self._group.kill()
             raise
-    if reusable:
-        group.release()
-    else:
-        group.kill()
+        else:
+            self._group.release()
 
-
-def _kill(group: WorkerGroup | None) -> None:
-    if group is not None:
-        group.kill()
-
-
-def _setup_failed(error: Exception, plan: AttemptPlan, nodes: list[str]) -> TrainingFailedError:
-    """A worker was lost, or the backend raised, before the training function ran."""
-    cause = cause_of(error, node_lost=any(cluster.node_is_lost(node) for node in nodes))
-    if isinstance(error, ray.exceptions.RayTaskError):
-        what = f"setting up {plan.backend.framework} raised {type(error.cause).__name__}: {error.cause}"
-    elif cause is Cause.USER:
-        what = f"a worker for {plan.backend.framework} could not be started: {str(error).strip().splitlines()[-1]}"
-    else:
-        what = f"a worker was lost while {plan.backend.framework} was set up: {why(error)}"
-    return TrainingFailedError(f"{what} (attempt {plan.number})", cause=cause, attempt=plan.number)
+    @contextmanager
+    def _explains_setup_failures(self) -> Iterator[None]:
+        """Say what went wrong when a worker was lost, or the backend raised, before the training function ran."""
+        try:
+            yield
+        except (ray.exceptions.RayError, TimeoutError) as error:
+            plan = self._plan
+            cause = cause_of(error, node_lost=any(cluster.node_is_lost(node) for node in self._nodes))
+            if isinstance(error, ray.exceptions.RayTaskError):
+                what = f"setting up {plan.backend.framework} raised {type(error.cause).__name__}: {error.cause}"
+            elif cause is Cause.USER:
+                last_line = str(error).strip().splitlines()[-1]
+                what = f"a worker for {plan.backend.framework} could not be started: {last_line}"
+            else:
+                what = f"a worker was lost while {plan.backend.framework} was set up: {why(error)}"
+            failure = TrainingFailedError(f"{what} (attempt {plan.number})", cause=cause, attempt=plan.number)
+            raise failure from getattr(error, "cause", error)

@@ -1,8 +1,7 @@
-"""Why an attempt failed, and whether it is made again. Pure: nothing here talks to Ray."""
+"""Why an attempt failed. Pure: nothing here talks to Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from ray.exceptions import (
@@ -14,13 +13,9 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from trainlib.config import FailureConfig
 from trainlib.errors import CapacityError, ConnectionFailedError
 
-__all__ = ["Cause", "cause_of", "may_retry", "retry_limit"]
-
-# Prefect wants a number of retries. This many stands for "for ever".
-UNLIMITED = 1_000_000
+__all__ = ["Cause", "cause_of"]
 
 
 class Cause(StrEnum):
@@ -39,8 +34,8 @@ class Cause(StrEnum):
 
 
 def cause_of(error: BaseException, *, node_lost: bool = False) -> Cause:
-    """The cause that an error speaks of. ``node_lost`` tells that the dead worker's node is gone as well."""
-    if isinstance(error, Exception) is False:
+    """The cause behind an error. ``node_lost`` says that the dead worker's node is gone as well."""
+    if not isinstance(error, Exception):
         return Cause.CANCELLED
     if isinstance(error, CapacityError):
         return Cause.CAPACITY
@@ -57,29 +52,3 @@ def cause_of(error: BaseException, *, node_lost: bool = False) -> Cause:
     if isinstance(error, (OutOfMemoryError, WorkerCrashedError)):
         return Cause.WORKER
     return Cause.USER
-
-
-def may_retry(cause: Cause, failures: Mapping[Cause, int], config: FailureConfig) -> bool:
-    """Whether the budget allows another attempt; ``failures`` counts them by cause, this one included.
-
-    Example:
-        >>> may_retry(Cause.WORKER, {Cause.WORKER: 1}, FailureConfig(max_failures=1))
-        True
-        >>> may_retry(Cause.WORKER, {Cause.WORKER: 2}, FailureConfig(max_failures=1))
-        False
-        >>> may_retry(Cause.USER, {Cause.USER: 1}, FailureConfig(max_failures=5))
-        False
-    """
-    if cause is Cause.PREEMPTED:
-        return config.max_preemptions < 0 or failures[cause] <= config.max_preemptions
-    if cause is Cause.WORKER or (cause is Cause.USER and config.retry_user_errors):
-        counted = failures.get(Cause.WORKER, 0) + failures.get(Cause.USER, 0)
-        return config.max_failures < 0 or counted <= config.max_failures
-    return False
-
-
-def retry_limit(config: FailureConfig) -> int:
-    """How many retries Prefect may make in all; :func:`may_retry` keeps each budget within that."""
-    if config.max_failures < 0 or config.max_preemptions < 0:
-        return UNLIMITED
-    return config.max_failures + config.max_preemptions

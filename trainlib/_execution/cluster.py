@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -82,15 +82,18 @@ def node_is_lost(node_id: str) -> bool:
     return all(node["NodeID"] != node_id or _is_lost(node) for node in ray.nodes())
 
 
-def wait_for_lost_nodes(say: Callable[[str], None]) -> None:
-    """Wait until Ray has noticed all nodes that are gone: until then it would place workers there."""
+def wait_for_lost_nodes() -> Iterator[str]:
+    """Wait until Ray has noticed all nodes that are gone: until then it would place workers there.
+
+    Yields what a person should know of the wait.
+    """
     deadline = time.monotonic() + _NOTICE_S
     told = False
     while lost := [node for node in ray.nodes() if node["Alive"] and _is_lost(node)]:
         if time.monotonic() > deadline:
             return
         if not told:
-            say(f"waiting for Ray to give up node(s) {', '.join(node['NodeManagerAddress'] for node in lost)}")
+            yield f"waiting for Ray to give up node(s) {', '.join(node['NodeManagerAddress'] for node in lost)}"
             told = True
         time.sleep(0.2)
 

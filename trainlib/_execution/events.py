@@ -1,4 +1,8 @@
-"""What a worker tells the process that coordinates it, in the order in which it happened."""
+"""What happens in an attempt, in the order in which it happens.
+
+The first group comes from the attempt itself, the second from its workers. Whoever makes an attempt reads all but
+:class:`Finished` and :class:`Failed`, which end it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,42 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+if TYPE_CHECKING:
+    from trainlib._data.ingest import Ingest
+    from trainlib._execution.worker import WorkerFacts
+
 _PACKAGE = str(Path(__file__).parents[1])
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something a person may want to know, such as what is being waited for."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class DataOpened:
+    """The datasets can be read, and the preprocessor is fitted."""
+
+    ingest: Ingest
+
+
+@dataclass(frozen=True)
+class Started:
+    """The workers are up. The training function starts now."""
+
+    workers: list[WorkerFacts]
+    """By rank."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Some time has passed. Lets the reader end an attempt whose ranks report nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +78,8 @@ class EpochRead:
     rows: int
     iteration: int
     """The one under way."""
+    rank: int = 0
+    """Filled in by the process that coordinates the ranks."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +88,8 @@ class Output:
 
     text: str
     is_error: bool
+    rank: int = 0
+    """Filled in by the process that coordinates the ranks."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +113,7 @@ class Failed:
 
     @classmethod
     def of(cls, error: BaseException) -> Failed:
-        """Of what it raised. The frames that lead to the user's own code are left out of the traceback."""
+        """Describe what it raised. The traceback starts in the user's own code."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
             trace = trace.tb_next
@@ -86,4 +125,5 @@ class Failed:
         return cls(pickled, f"{type(error).__name__}: {error}", text, time.time())
 
 
-Event = Report | EpochRead | Output | Finished | Failed
+WorkerEvent = Report | EpochRead | Output | Finished | Failed
+AttemptEvent = Note | DataOpened | Started | Tick | Report | EpochRead | Output

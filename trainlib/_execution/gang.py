@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import ray
@@ -16,21 +16,25 @@ from trainlib.errors import CapacityError
 
 
 @contextmanager
-def reserve(scaling: ScalingConfig, say: Callable[[str], None]) -> Iterator[tuple[PlacementGroup, list[str]]]:
-    """Reserve the gang for as long as the block runs; gives its group and the node of each worker.
+def reserved(scaling: ScalingConfig) -> Iterator[PlacementGroup]:
+    """Ask for the gang's room, and give it back when the block ends. :func:`wait_for_room` waits until it is there.
 
     Raises:
-        CapacityError: it cannot be had, or not in ``placement_timeout_s``.
+        CapacityError: this machine can never hold it.
     """
     if cluster.is_local() and (problem := never_fits(scaling)):
         raise CapacityError(problem)
     group = placement_group(scaling.bundles, strategy=scaling.placement_strategy)
     try:
-        _wait(group, scaling, say)
-        nodes = placement_group_table(group)["bundles_to_node_id"]
-        yield group, [nodes[index] for index in range(scaling.num_workers)]
+        yield group
     finally:
         remove_placement_group(group)
+
+
+def nodes_of(group: PlacementGroup, scaling: ScalingConfig) -> list[str]:
+    """The node of each worker, once there is room for them."""
+    nodes = placement_group_table(group)["bundles_to_node_id"]
+    return [nodes[index] for index in range(scaling.num_workers)]
 
 
 def never_fits(scaling: ScalingConfig) -> str | None:
@@ -53,7 +57,12 @@ def never_fits(scaling: ScalingConfig) -> str | None:
     return None
 
 
-def _wait(group: PlacementGroup, scaling: ScalingConfig, say: Callable[[str], None]) -> None:
+def wait_for_room(group: PlacementGroup, scaling: ScalingConfig) -> Iterator[str]:
+    """Wait until the gang has its room. Yields what a person should know of the wait.
+
+    Raises:
+        CapacityError: it has none after ``placement_timeout_s``.
+    """
     deadline = time.monotonic() + scaling.placement_timeout_s
     ready = group.ready()
     notice_after = 2.0
@@ -70,7 +79,7 @@ def _wait(group: PlacementGroup, scaling: ScalingConfig, say: Callable[[str], No
                     f"no room for the workers in {scaling.placement_timeout_s:g} s: {problem}. Wait for other work to "
                     "end, ask for less, or raise ScalingConfig.placement_timeout_s."
                 ) from None
-            say(f"waiting for room: {_asked(scaling)}; free now: {free} (giving up in {left:.0f} s)")
+            yield f"waiting for room: {_asked(scaling)}; free now: {free} (giving up in {left:.0f} s)"
             notice_after = 10.0
 
 

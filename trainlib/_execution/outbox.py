@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trainlib._execution.events import Event, Failed, Finished, Output
+from trainlib._execution.events import Failed, Finished, Output, WorkerEvent
 
 # Events are handed over a few at a time: one by one, a fast training function would keep a core busy
 # with handing over.
@@ -25,17 +25,17 @@ class Outbox:
     """A queue that is filled by the training function and drained by one poll after the other."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque()
+        self._events: deque[WorkerEvent] = deque()
         self._changed = threading.Condition()
 
-    def put(self, event: Event) -> None:
+    def put(self, event: WorkerEvent) -> None:
         with self._changed:
             while len(self._events) >= CAPACITY:
                 self._changed.wait()
             self._events.append(event)
             self._changed.notify_all()
 
-    def drain(self, timeout: float) -> list[Event]:
+    def drain(self, timeout: float) -> list[WorkerEvent]:
         """All that is there; waits up to ``timeout`` seconds for the first."""
         with self._changed:
             if not self._events:

@@ -1,7 +1,7 @@
 """Ranks that no longer answer: still at work, or gone?
 
 A worker answers from its own interpreter, which a training function may keep busy for a while. So one that
-is silent is looked at from outside, on its node: a stopped process is lost, and so is one that does nothing.
+is silent is inspected from outside, on its node: a stopped process is lost, and so is one that does nothing.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class _Silence:
     cpu_s: float | None = None
     busy_at: float = 0.0
     """When it was last seen at work, and ``cpu_s`` is what it had used by then."""
-    look: Future[Any] | None = None
-    """The look at its process that is under way."""
+    inspection: Future[Any] | None = None
+    """The inspection of its process that is under way."""
 
 
 class SilenceWatch:
     """Finds the ranks that have gone without Ray's knowing it."""
 
-    def __init__(self, workers: Sequence[WorkerFacts], look: Callable[[WorkerFacts], Future[Any]]) -> None:
+    def __init__(self, workers: Sequence[WorkerFacts], inspect: Callable[[WorkerFacts], Future[Any]]) -> None:
         self._workers = workers
-        self._look = look
+        self._inspect = inspect
         self._waiting: dict[int, _Silence] = {}
         self._checked_at = time.monotonic()
 
@@ -68,7 +68,7 @@ class SilenceWatch:
         self._waiting.pop(rank, None)
 
     def lost(self, idle_s: float = IDLE_S) -> dict[int, TimeoutError]:
-        """The ranks that have gone, and why it is thought so. Does not wait: what it looks for, a later call finds."""
+        """The ranks that are gone, each with the reason for thinking so. Does not wait: inspections end in later calls."""
         now = time.monotonic()
         if now - self._checked_at < CHECK_EVERY_S:
             return {}
@@ -76,10 +76,10 @@ class SilenceWatch:
         lost = {}
         for rank, silence in list(self._waiting.items()):
             if now - silence.since > SILENT_S:
-                look = silence.look = silence.look or self._look(self._workers[rank])
-                if look.done():
-                    silence.look = None
-                    if problem := _problem(silence, pulse_in(look), now, idle_s):
+                inspection = silence.inspection = silence.inspection or self._inspect(self._workers[rank])
+                if inspection.done():
+                    silence.inspection = None
+                    if problem := _problem(silence, pulse_in(inspection), now, idle_s):
                         lost[rank] = TimeoutError(problem)
         return lost
 
@@ -98,27 +98,27 @@ def _problem(silence: _Silence, pulse: Pulse | None, now: float, idle_s: float) 
     return None
 
 
-def look_at(worker: WorkerFacts) -> Future[Any]:
-    """Look at a worker's process, on its node; :func:`pulse_in` tells what was found."""
+def inspect_process(worker: WorkerFacts) -> Future[Any]:
+    """Inspect a worker's process on its node, in the background; :func:`pulse_in` gives what was found."""
     if worker.hostname == socket.gethostname() and worker.node_id == ray.get_runtime_context().get_node_id():
         found: Future[Any] = Future()
-        found.set_result(_look_at(worker.pid))
+        found.set_result(_inspect(worker.pid))
         return found
     there = NodeAffinitySchedulingStrategy(worker.node_id, soft=False)
-    look = ray.remote(_look_at).options(num_cpus=0, scheduling_strategy=there, max_retries=0)
-    return look.remote(worker.pid).future()  # type: ignore[no-any-return]
+    remote = ray.remote(_inspect).options(num_cpus=0, scheduling_strategy=there, max_retries=0)
+    return remote.remote(worker.pid).future()  # type: ignore[no-any-return]
 
 
-def pulse_in(look: Future[Any]) -> Pulse | None:
-    """What a look found. None when that cannot be known: Ray will find out why."""
-    return None if look.exception() is not None else look.result()
+def pulse_in(inspection: Future[Any]) -> Pulse | None:
+    """What an inspection found. None if it failed: Ray will find out why."""
+    return None if inspection.exception() is not None else inspection.result()
 
 
-def _look_at(pid: int) -> Pulse | None:
+def _inspect(pid: int) -> Pulse | None:
     try:
         process = psutil.Process(pid)
         times = process.cpu_times()
-        # One that a debugger holds is not meant: somebody is looking at it.
+        # A process that a debugger holds has another status, and is left alone.
         return Pulse(process.status() == psutil.STATUS_STOPPED, times.user + times.system)
     except psutil.Error:
         return None

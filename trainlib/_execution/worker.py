@@ -20,7 +20,7 @@ import ray
 from trainlib import _storage as storage
 from trainlib import session
 from trainlib._execution import reset
-from trainlib._execution.events import Event, Failed, Finished
+from trainlib._execution.events import Failed, Finished, WorkerEvent
 from trainlib._execution.outbox import Outbox, prints_into
 from trainlib._execution.worker_session import Assignment, StopTraining, WorkerSession
 
@@ -87,7 +87,7 @@ class Worker:
 
     def _run(self, function: bytes, running: WorkerSession) -> None:
         session.enter(running)
-        outcome: Event
+        outcome: WorkerEvent
         try:
             with prints_into(self._outbox):
                 value = pickle.loads(function)()
@@ -101,7 +101,7 @@ class Worker:
         self._outbox.put(outcome)
 
     @ray.method(concurrency_group="events")
-    def poll(self, timeout: float, slowest: int) -> list[Event]:
+    def poll(self, timeout: float, slowest: int) -> list[WorkerEvent]:
         """What has happened since the last call; waits up to ``timeout`` seconds for something to happen."""
         if self._session is not None and not self._session.in_step:
             self._session.slowest_is_at(slowest)

@@ -109,9 +109,6 @@ class WorkerSession:
             raise DataError(
                 f"there is no dataset {name!r}; {there}: pass it to the trainer, datasets={{{name!r}: ...}}"
             )
-        from trainlib._data.quiet import quiet
-
-        quiet()
         return shards[name].tell(lambda dataset, rows: self._outbox.put(EpochRead(dataset, rows, self._iteration + 1)))
 
     def give_up(self, error: Exception) -> None:

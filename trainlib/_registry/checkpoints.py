@@ -86,6 +86,11 @@ class CheckpointStore:
         """The one that a retry resumes from."""
         return max(self._saved, key=lambda checkpoint: checkpoint.index, default=None)
 
+    def committed_after(self, index: int) -> list[SavedCheckpoint]:
+        """Those with a higher number, oldest first."""
+        newer = [saved for saved in list(self._saved) if saved.index > index]
+        return sorted(newer, key=lambda checkpoint: checkpoint.index)
+
     def best(self) -> list[SavedCheckpoint]:
         """The N best, the best of them last."""
         return best(self._saved, self._config)

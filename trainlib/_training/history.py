@@ -30,6 +30,8 @@ class History:
     ) -> None:
         """A training's; ``newest_iteration`` and ``seconds`` tell how far another process came with it."""
         self.last: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
+        """The latest value of each metric, also of those that the last report did not have."""
         self.newest_iteration = newest_iteration
         self._fixed: dict[str, Any] = {"trial_id": trial_id, "experiment_id": experiment_id, "config": config}
         self._rows: dict[int, dict[str, Any]] = {}
@@ -68,6 +70,7 @@ class History:
         """Take a report in; gives its metrics with what is filled in automatically."""
         metrics = report.metrics or {}
         self.last = {**metrics, **self._autofilled(report)}
+        self.values = {**self.values, **metrics}
         self._rows[report.iteration] = {**metrics, **{name: self.last[name] for name in _CLOCK}}
         self.newest_iteration = max(self.newest_iteration, report.iteration)
         return self.last

@@ -12,8 +12,10 @@ from enum import StrEnum
 from typing import Any
 
 from trainlib._registry.attempts import Outcome
+from trainlib._training.stopping import should_stop, stops_all
+from trainlib.config import Stop
 
-__all__ = ["Judge", "Ruling", "Verdict", "rule"]
+__all__ = ["GO_ON", "Judge", "Ruling", "Verdict", "rule", "stop_judges"]
 
 
 class Verdict(StrEnum):
@@ -39,7 +41,7 @@ class Judge:
     """Whether each report waits on all ranks for its verdict. All ranks then end at the same report, and none is left alone
     in a collective."""
     between_reports: bool = False
-    """Whether it is asked even when nothing is reported, with the latest result, so that it can end a silent training."""
+    """Whether it is also asked twice a second when nothing is reported, so that it can end a silent training."""
 
     def __call__(self, result: dict[str, Any]) -> Verdict:
         return self.ask(result)
@@ -71,3 +73,17 @@ def rule(judges: Sequence[Judge], result: dict[str, Any]) -> Ruling:
             case Verdict.PAUSE:
                 return Ruling(Verdict.PAUSE, Outcome.PAUSED)
     return GO_ON
+
+
+def stop_judges(stop: Stop, trial_id: str) -> list[Judge]:
+    """The judges for what a user gave as ``RunConfig.stop``: none, bounds, a function or a stopper."""
+    if stop is None:
+        return []
+    judges = [Judge(lambda result: _stop_if(should_stop(stop, trial_id, result)))]
+    if hasattr(stop, "stop_all"):
+        judges.append(Judge(lambda result: _stop_if(stops_all(stop)), between_reports=True))
+    return judges
+
+
+def _stop_if(condition: bool) -> Verdict:
+    return Verdict.STOP if condition else Verdict.CONTINUE

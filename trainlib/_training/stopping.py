@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
+from trainlib.config import Stop
 
-def should_stop(
-    stop: Mapping[str, float] | Callable[[str, dict[str, Any]], bool] | None, trial_id: str, result: dict[str, Any]
-) -> bool:
+
+def should_stop(stop: Stop, trial_id: str, result: dict[str, Any]) -> bool:
     """Whether a result reaches a bound, or the user's function says so.
 
     Example:
@@ -23,5 +22,5 @@ def should_stop(
 
 
 def stops_all(stop: Any) -> bool:
-    """Whether a stopper ends all that it is asked about: a sweep, or the one training that there is."""
+    """Whether a stopper ends everything it is asked about: a whole sweep, or a single training."""
     return hasattr(stop, "stop_all") and bool(stop.stop_all())

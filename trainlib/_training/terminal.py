@@ -5,35 +5,16 @@ from __future__ import annotations
 import math
 import sys
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-__all__ = ["Listener", "Terminal", "compact"]
+__all__ = ["Terminal", "compact"]
 
 _REFRESH_S = 0.25
 _LINE_EVERY_S = 5.0
-
-
-class Listener(Protocol):
-    """Is told what is worth showing to a person."""
-
-    def say(self, text: str) -> None:
-        """A remark, e.g. that room is being waited for."""
-
-    def status(self, text: str) -> None:
-        """What is being done now."""
-
-    def output(self, rank: int, text: str, is_error: bool) -> None:
-        """A line that a rank printed."""
-
-    def progress(self, iteration: int, total: int | None, metrics: dict[str, Any]) -> None:
-        """An iteration is done."""
-
-    def close(self) -> None:
-        """Nothing more comes."""
 
 
 class Terminal:

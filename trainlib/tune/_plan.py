@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from trainlib._execution.causes import Cause
 from trainlib.config import RunConfig, ScalingConfig
@@ -41,7 +41,8 @@ class SweepPlan:
         """The trial of a point, whose settings are ``tree``."""
         config, shown = self.trainable.config(tree), self.space.shown(tree)
         try:
-            trial = SweepTrial(point, config, shown, self.trainable.trainer(tree, self.run_fields))
+            trainer = self.trainable.trainer(tree, self.run_fields)
+            trial = SweepTrial(point, config, shown, trainer, metric=self.metric)
             if creator := self.config.trial_name_creator:
                 trial.name = str(creator(trial))
             return trial
@@ -59,7 +60,8 @@ class SweepPlan:
         self, point: Point, error: Exception, config: dict[str, Any] | None = None, shown: dict[str, Any] | None = None
     ) -> SweepTrial:
         """A trial that fails as soon as it has its turn: one bad point is no reason to end a sweep."""
-        trial = SweepTrial(point, config or {}, shown or {}, self.trainable.trainer({}, self.run_fields))
+        trainer = self.trainable.trainer({}, self.run_fields)
+        trial = SweepTrial(point, config or {}, shown or {}, trainer, metric=self.metric)
         text = " ".join(str(error).split())
         trial.broken = TrainingFailedError(f"its settings make no training: {text}", cause=Cause.USER)
         return trial
@@ -76,6 +78,16 @@ class SweepPlan:
                 f"the sweep {run.info.run_name!r} was begun with another param_space, and is not finished: give it the same "
                 "one to continue it, or this one another RunConfig.name"
             )
+
+    @cached_property
+    def metric(self) -> str | None:
+        """What is optimised: as TuneConfig says, or else the scheduler."""
+        return self.config.metric or self.config.make_scheduler().metric
+
+    @cached_property
+    def mode(self) -> Literal["max", "min"] | None:
+        """Whether a high or a low value of it is better."""
+        return self.config.mode or self.config.make_scheduler().mode
 
     @property
     def space_digest(self) -> str:

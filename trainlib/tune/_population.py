@@ -9,12 +9,12 @@ from trainlib._registry.checkpoints import CheckpointStore
 from trainlib.tune._space import Point, get
 from trainlib.tune._trial import SweepTrial
 from trainlib.tune._trials import Trials
-from trainlib.tune.schedulers._pbt import PopulationBasedTraining
+from trainlib.tune.schedulers import TrialScheduler
 
 if TYPE_CHECKING:
     from trainlib.tune._plan import SweepPlan
 
-__all__ = ["Exploit", "exploit", "require_mutations"]
+__all__ = ["Exploit", "exploit"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,11 @@ class Exploit:
     store: CheckpointStore
 
 
-def exploit(scheduler: PopulationBasedTraining, trial: SweepTrial, trials: Trials, plan: SweepPlan) -> Exploit | None:
-    """The weights of a better trial, with its params changed; None if the trial does well, or the other has none."""
+def exploit(scheduler: TrialScheduler, trial: SweepTrial, trials: Trials, plan: SweepPlan) -> Exploit | None:
+    """What a trial that was paused goes on with: the weights of a better one, with its params changed.
+
+    None if the scheduler has it go on as it is, or the better one has no checkpoint.
+    """
     number = scheduler.better_than(trial.number)
     if number is None or number == trial.number:
         return None
@@ -39,23 +42,6 @@ def exploit(scheduler: PopulationBasedTraining, trial: SweepTrial, trials: Trial
     tree = plan.space.config_of(source.point)
     changed = {(*prefix, *path): v for path, v in scheduler.explore(lambda path: get(tree, (*prefix, *path))).items()}
     point = replace(source.point, number=trial.number).with_changes(changed)
-    if scheduler.explore_fn is not None:
-        config = scheduler.explore_fn(dict(get(plan.space.config_of(point), prefix)))
-        point = point.with_changes({(*prefix, key): value for key, value in config.items()})
+    config = scheduler.explore_config(dict(get(plan.space.config_of(point), prefix)))
+    point = point.with_changes({(*prefix, key): value for key, value in config.items()})
     return Exploit(point, plan.space.config_of(point), store)
-
-
-def require_mutations(scheduler: PopulationBasedTraining, param_space: dict[str, Any]) -> None:
-    """Refuse to change what is not there.
-
-    Raises:
-        ValueError: names it.
-    """
-    for path in scheduler.mutations:
-        try:
-            get(param_space, path)
-        except (KeyError, TypeError):
-            name = "".join(f"[{part!r}]" for part in path)
-            raise ValueError(
-                f"hyperparam_mutations{name} is not in param_space: put where it starts from there"
-            ) from None

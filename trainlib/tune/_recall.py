@@ -1,91 +1,79 @@
-"""What earlier processes of a sweep did: its trials, and what the sampler and the scheduler learned from them."""
+"""What earlier processes of a sweep did: its trials, and what the sampler and the scheduler learn from them."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainlib._execution.causes import Cause
+from trainlib._registry.attempts import Outcome
 from trainlib._registry.opening import read_run
-from trainlib._registry.sweeps import RecordedTrial
+from trainlib._registry.sweeps import RecordedTrial, TrialRegistry
 from trainlib.errors import TrainingFailedError
+from trainlib.tune._life import TrialState, recalled
+from trainlib.tune._plan import SweepPlan
 from trainlib.tune._result_grid import ResultGrid
-from trainlib.tune._trial import SweepTrial, TrialState
+from trainlib.tune._search import Search
+from trainlib.tune._trial import SweepTrial
+from trainlib.tune.schedulers import TrialScheduler
 
-if TYPE_CHECKING:
-    from trainlib.tune._plan import SweepPlan
-    from trainlib.tune._sweep import Sweep
-
-__all__ = ["recall", "results_of"]
+__all__ = ["learn_from", "recall", "results_of"]
 
 
-def recall(sweep: Sweep) -> list[SweepTrial]:
+def recall(plan: SweepPlan, registry: TrialRegistry) -> list[SweepTrial]:
     """All trials that the registry knows. Those that have not ended wait to be run."""
-    return [_recalled(sweep, recorded) for recorded in sweep.registry.recorded()]
+    return [_recall(plan, registry, recorded) for recorded in registry.recorded()]
+
+
+def learn_from(trial: SweepTrial, search: Search, scheduler: TrialScheduler) -> None:
+    """Let the sampler and the scheduler see what they would have seen of a trial."""
+    if scheduler.decides and trial.before is not None:
+        for row in trial.before.history:
+            if trial.metric in row and scheduler.time_attr in row:
+                scheduler.on_result(trial.number, row)  # what it says about it is past
+    if trial.state.is_final:
+        score = trial.score if trial.error is None else None
+        stopped = trial.state is TrialState.STOPPED
+        search.tell(trial.point, score, iteration=trial.iteration, stopped=stopped)
 
 
 def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
     """What the registry has of a sweep, without going on with it."""
-    from trainlib.tune._sweep import Sweep
-
     run = read_run(run_id, plan.run_config)
     try:
-        sweep = Sweep(plan, run, tags={})
-        results = [trial.result or trial.before for trial in recall(sweep)]
+        trials = recall(plan, TrialRegistry(run, tags={}))
     finally:
         run.metrics.close()
+    results = [trial.result or trial.before for trial in trials]
     return ResultGrid(
         [result for result in results if result is not None],
-        metric=sweep.metric,
-        mode=sweep.mode,
+        metric=plan.metric,
+        mode=plan.mode,
         run_id=run_id,
-        run_url=sweep.run.url,
+        run_url=run.url,
     )
 
 
-def _recalled(sweep: Sweep, recorded: RecordedTrial) -> SweepTrial:
-    trial = sweep.plan.trial_at(recorded.point)
-    sweep.judges(trial)
+def _recall(plan: SweepPlan, registry: TrialRegistry, recorded: RecordedTrial) -> SweepTrial:
+    trial = plan.trial_at(recorded.point)
     trial.name = recorded.run.info.run_name
     trial.recorded = recorded
-    trial.before = sweep.registry.result_of(recorded, sweep.metric, trial.trainer.run_config, trial.config)
-    history = trial.before.history
-    if history:
-        trial.latest, trial.iteration = history[-1], history[-1]["training_iteration"]
-        trial.score = next((row[sweep.metric] for row in reversed(history) if sweep.metric in row), None)
-    _learn(sweep, trial.number, history)
+    trial.before = registry.result_of(recorded, plan.metric, trial.trainer.run_config, trial.config)
+    trial.recall_progress(trial.before.history)
     last = _last_attempt(recorded.run.data.tags)
-    outcome = last.get("outcome")
-    match recorded.run.info.status:
-        # It had ended, although its process was killed before it could say so.
-        case "FINISHED" | "RUNNING" if outcome in ("finished", "stopped"):
-            trial.state = TrialState.STOPPED if outcome == "stopped" else TrialState.TERMINATED
-        case "FINISHED":  # the sweep's time was over before it had its turn again
-            trial.state = TrialState.TERMINATED
-        case "FAILED" if not sweep.plan.resume_errored:
-            trial.state = TrialState.ERROR
-            cause = Cause(outcome) if outcome in list(Cause) else Cause.USER
-            trial.error = TrainingFailedError(last.get("message") or "it failed", cause=cause)
-        case _:
-            return trial
-    trial.result = trial.before
-    trial.result.error = trial.error
-    sweep.search.tell(
-        trial.point,
-        trial.score if trial.error is None else None,
-        iteration=trial.iteration,
-        stopped=trial.state is TrialState.STOPPED,
-    )
+    outcome = Outcome(last["outcome"]) if last else None
+    trial.state = recalled(recorded.run.info.status, outcome, resume_errored=plan.resume_errored)
+    if trial.state is TrialState.ERROR:
+        trial.error = TrainingFailedError(last.get("message") or "it failed", cause=_cause_of(outcome))
+    if trial.state.is_final:
+        trial.result = trial.before
+        trial.result.error = trial.error
     return trial
 
 
-def _learn(sweep: Sweep, number: int, history: list[dict[str, Any]]) -> None:
-    """Let the scheduler see what there was to see; what it says about it is past."""
-    if not sweep.scheduler.decides:
-        return
-    for row in history:
-        if sweep.metric in row and sweep.scheduler.time_attr in row:
-            sweep.scheduler.on_result(number, row)
+def _cause_of(outcome: Outcome | None) -> Cause:
+    """The cause that a failed attempt was recorded with."""
+    return Cause(outcome.value) if outcome is not None and outcome.value in list(Cause) else Cause.USER
 
 
 def _last_attempt(tags: dict[str, str]) -> dict[str, Any]:

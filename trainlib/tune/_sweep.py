@@ -1,73 +1,61 @@
-"""One sweep: which trials there are, which runs next, and what becomes of each after a result."""
+"""One sweep: it starts trials from its agenda, judges their results, and records how they end."""
 
 from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
-from trainlib._execution.causes import Cause, cause_of
+from trainlib._execution.causes import cause_of
 from trainlib._execution.waiting import CancelledInThreadError
-from trainlib._registry.attempts import AttemptRecord, Outcome
-from trainlib._registry.opening import open_run
+from trainlib._registry.attempts import Outcome
 from trainlib._registry.run import RegisteredRun
-from trainlib._registry.sweeps import TrialRegistry, point_tags
+from trainlib._training.display import Display
 from trainlib._training.history import FILLED_IN
-from trainlib._training.stopping import should_stop, stops_all
-from trainlib._training.terminal import Listener
-from trainlib._training.training import Training, with_mlflow_callback
-from trainlib.config import RunConfig
+from trainlib._training.judges import Judge, Verdict
+from trainlib._training.opening import open_trial
+from trainlib._training.stopping import stops_all
+from trainlib._training.training import Training
 from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
 from trainlib.result import Result
-from trainlib.tune._capacity import has_room
-from trainlib.tune._plan import SPACE, SweepPlan
+from trainlib.tune._agenda import Agenda
+from trainlib.tune._life import TrialState, after_run, at_end_of_sweep
+from trainlib.tune._plan import SweepPlan
 from trainlib.tune._population import Exploit, exploit
-from trainlib.tune._recall import recall
+from trainlib.tune._recall import learn_from, recall
+from trainlib.tune._record import SweepRecord
 from trainlib.tune._search import Search
 from trainlib.tune._shared_callbacks import SharedCallbacks
-from trainlib.tune._space import Point
-from trainlib.tune._trial import SweepTrial, TrialState
+from trainlib.tune._trial import SweepTrial
 from trainlib.tune._trials import Trials
-from trainlib.tune.schedulers import Verdict
-from trainlib.tune.schedulers._pbt import PopulationBasedTraining
 
 __all__ = ["Sweep"]
-
-_SPENT = "trainlib.sweep.spent_s"
-_NOTE_S = 5.0
 
 
 class Sweep:
     """The state of one sweep. Trials call it from their threads; one lock keeps it whole.
 
-    It starts no thread and no task itself: whoever runs it asks :meth:`next_trial`, and tells :meth:`ended`.
+    It starts no thread and no task itself: whoever runs it asks :meth:`next_trial`, runs :meth:`start`'s training, and
+    calls :meth:`ended`.
     """
 
-    def __init__(self, plan: SweepPlan, run: RegisteredRun, tags: Mapping[str, str]) -> None:
+    def __init__(self, plan: SweepPlan, record: SweepRecord) -> None:
         self.plan = plan
-        self.run = run
+        self.record = record
         self.trials = Trials()
         self.changes: queue.SimpleQueue[None] = queue.SimpleQueue()
         """Something comes in whenever there may be something to do."""
         self.fatal: BaseException | None = None
         """What ends the sweep before its time."""
         self.scheduler = plan.config.make_scheduler()
-        self.metric = plan.config.metric or self.scheduler.metric
-        self.mode = plan.config.mode or self.scheduler.mode
-        self.search = Search(plan.space, plan.config.search_alg, mode=self.mode, seed=plan.config.seed)
-        self.registry = TrialRegistry(run, tags=tags)
-        self.callbacks = SharedCallbacks(list(plan.run_config.callbacks or ()))
+        self.search = Search(plan.space, plan.config.search_alg, mode=plan.mode, seed=plan.config.seed)
+        self._agenda = Agenda(plan, self.trials, self.search, self.scheduler)
+        self._callbacks = SharedCallbacks(list(plan.run_config.callbacks or ()))
         self._lock = threading.RLock()
         self._metric_was_seen = False
         self._ending = False
-        self._spent_before = 0.0
-        self._started = time.monotonic()
-        self._best_written: float | None = None
-        self._best_step = run.iterations_before
-        self._noted_s = 0.0
 
     @classmethod
     def open(cls, plan: SweepPlan, *, flow_run_id: str | None, tags: Mapping[str, str]) -> Sweep:
@@ -76,223 +64,152 @@ class Sweep:
         Raises:
             ValueError: a sweep of that name was begun with another param_space.
         """
-        config, extra = with_mlflow_callback(plan.run_config)
-        run = open_run(
-            config,
-            default_name=f"{plan.trainable.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
-            kind="sweep",
-            run=plan.restored_run,
-            flow_run_id=flow_run_id,
-            tags={**extra, **tags},
-            require=plan.require_same_space,
-        )
+        record = SweepRecord.open(plan, flow_run_id=flow_run_id, tags=tags)
         try:
-            sweep = cls(plan, run, {key: value for key, value in tags.items() if key.startswith("prefect.")} | extra)
-            if run.continued:
+            sweep = cls(plan, record)
+            if record.describe(plan, sweep.scheduler):
                 sweep._take_over()
-            else:
-                sweep._describe()
-            about = {"stop": config.stop, "num_samples": plan.config.num_samples, "total_num_samples": plan.total}
-            sweep.callbacks.begin(**about)
+            sweep._callbacks.begin(
+                stop=plan.run_config.stop, num_samples=plan.config.num_samples, total_num_samples=plan.total
+            )
         except BaseException:
-            run.close("FAILED")
+            record.run.close("FAILED")
             raise
         return sweep
 
-    def _describe(self) -> None:
-        config = self.plan.config
-        scheduler = type(self.scheduler).__name__
-        search = config.search_alg if isinstance(config.search_alg, str) else type(config.search_alg).__name__
-        params = {"tuned": self.plan.trainable.name, "search_alg": search, "scheduler": scheduler}
-        asked = {"metric": self.metric, "mode": self.mode, "num_samples": config.num_samples, "seed": config.seed}
-        self.run.save_trainer(self.plan.settings)
-        # Last: a sweep that has it can be restored.
-        self.run.describe({**params, **asked, "trials": self.plan.total}, {SPACE: self.plan.space_digest})
-
     def _take_over(self) -> None:
-        before = self.run.client.get_run(self.run.run_id).data.tags
-        if SPACE not in before:  # its process was killed before it could say what it was about to do
-            self.run.continued = False
-            self._describe()
-        else:
-            self.run.save_trainer(self.plan.settings)  # it may be restored with other settings than before
-        self._spent_before = float(before.get(_SPENT, "0"))
-        for trial in recall(self):
+        for trial in recall(self.plan, self.record.trials):
             self.trials.add(trial)
+            learn_from(trial, self.search, self.scheduler)
             if trial.state.is_final and trial.recorded is not None and trial.recorded.run.info.status == "RUNNING":
-                self.registry.end(trial.recorded, "FINISHED")
+                self.record.end_trial(trial.recorded, "FINISHED")
         self._metric_was_seen = any(trial.score is not None for trial in self.trials)
         self.search.go_on_after(len(self.trials))
 
-    # -- which trial runs next ----------------------------------------------------------------------------
+    # -- starting trials ----------------------------------------------------------------------------------
 
     def next_trial(self, total: Mapping[str, float], spare_cpus: float) -> SweepTrial | None:
-        """The trial to start now, marked as running; None if there is no room, or none is left."""
-        with self._lock:
-            limit = self.plan.config.max_concurrent_trials
-            running = [trial.trainer.scaling_config for trial in self.trials.running]
-            if self._ending or (limit is not None and len(running) >= limit):
-                return None
-            waiting = {trial.number: trial for trial in self.trials.waiting}
-            following = self._following
-            if following is None and not waiting:
-                return None
-            chosen = self.scheduler.first_of([*waiting, *([following] if following is not None else [])])
-            gang = waiting[chosen].trainer.scaling_config if chosen in waiting else self.plan.gang
-            if gang is not None and not has_room(total, spare_cpus, running, gang):
-                return None
-            trial = waiting.get(chosen) or self._make(chosen)
-            if not has_room(total, spare_cpus, running, trial.trainer.scaling_config):
-                return None  # it waits as one that has been chosen
-            trial.explores = trial.state is TrialState.PAUSED
-            trial.state = TrialState.RUNNING
-            trial.verdict = TrialState.TERMINATED
-            trial.segments += 1
-            return trial
+        """The trial to start now, marked as running; None if there is no room, or none is left.
 
-    @property
-    def _following(self) -> int | None:
-        """The number of the next new trial, if there is to be one."""
-        number = self.trials.free_number()
-        return number if self.plan.total is None or number < self.plan.total else None
+        Args:
+            total: What the cluster has, by resource.
+            spare_cpus: How many of its CPUs trials must not take.
+        """
+        with self._lock:
+            trial = None if self._ending else self._agenda.next_trial(total, spare_cpus)
+            if trial is not None:
+                trial.explores = trial.state is TrialState.PAUSED
+                trial.state = TrialState.RUNNING
+                trial.segments += 1
+            return trial
 
     @property
     def is_over(self) -> bool:
         """Whether nothing runs and nothing is to be run."""
         with self._lock:
-            return (self._ending or not self._others_wait) and not self.trials.running
+            return (self._ending or self._agenda.is_empty) and not self.trials.running
 
-    @property
-    def _others_wait(self) -> bool:
-        """Whether there are trials that do not run yet."""
-        return self._following is not None or bool(self.trials.waiting)
-
-    def _make(self, number: int) -> SweepTrial:
-        try:
-            trial = self.plan.trial_of(*self.search.ask(number))
-        except Exception as error:  # a function of sample_from is the user's
-            trial = self.plan.broken(Point(number, {}), error)
-        self.judges(trial)
-        self.trials.add(trial)
-        return trial
-
-    def judges(self, trial: SweepTrial) -> None:
-        """Have the sweep see each result of a trial, beside what the user set for the end of one."""
-        own = trial.trainer.run_config
-        trial.ends_by_itself = own.stop is None and not self.scheduler.decides
-
-        def judge(trial_id: str, result: dict[str, Any]) -> bool:
-            return self._judge(trial, own, trial_id, result)
-
-        callbacks = [self.callbacks] if self.plan.run_config.callbacks else None
-        trial.trainer.run_config = own.model_copy(update={"stop": judge, "callbacks": callbacks, "verbose": 0})
-
-    # -- the life of a trial, in its own thread -----------------------------------------------------------
-
-    def begin(self, trial: SweepTrial, listeners: list[Listener]) -> Training:
-        """The trial's training, ready for an attempt."""
+    def start(self, trial: SweepTrial, display: Display) -> Training:
+        """The trial's training, ready for an attempt. Called in the trial's own thread, for each attempt."""
         if trial.training is None:
-            if trial.recorded is not None:
-                run = self.registry.go_on(trial.recorded, trial.trainer.run_config)
-            else:
-                tags = {"trainlib.framework": trial.trainer.backend_config.framework}
-                run = self.registry.create(trial.number, trial.name, trial.point, trial.trainer.run_config, tags)
-            params = {} if trial.recorded is not None and trial.recorded.run.data.params else trial.shown
-            try:
-                if trial.broken is not None:
-                    raise trial.broken
-                training = Training.of_trial(trial.trainer, run, listeners, params=params)
-            except Exception as error:
-                trial.before = Result(run_id=run.run_id, run_url=run.url, log_dir=str(run.log_dir))
-                run.record(AttemptRecord(len(run.attempts) + 1, Outcome(cause_of(error)), None, message=str(error)))
-                run.close("FAILED")
-                raise
-            training.in_step = not trial.ends_by_itself
-            with self._lock:
-                trial.training = training
-                if self._ending:
-                    trial.was_cut = True
-                    training.end()
-        elif not trial.explores:
-            trial.verdict = TrialState.TERMINATED  # a retry is judged anew
-        elif isinstance(self.scheduler, PopulationBasedTraining):
+            trial.training = self._open(trial, display)
+        elif trial.explores:
             trial.explores = False  # a retry goes on with what it was given
             with self._lock:
                 taken = exploit(self.scheduler, trial, self.trials, self.plan)
             if taken is not None:
-                self._take_from(trial, taken)
-        assert trial.training is not None
+                self._continue_from(trial, trial.training, taken)
         return trial.training
 
-    def _take_from(self, trial: SweepTrial, taken: Exploit) -> None:
-        assert trial.training is not None
+    def _open(self, trial: SweepTrial, display: Display) -> Training:
+        run = self.record.open_trial(trial)
+        try:
+            if trial.broken is not None:
+                raise trial.broken
+            written = trial.recorded is not None and bool(trial.recorded.run.data.params)
+            return open_trial(
+                trial.trainer,
+                run,
+                params={} if written else trial.shown,
+                display=display,
+                judges=self._judges_of(trial),
+                callbacks=[self._callbacks] if self.plan.run_config.callbacks else [],
+            )
+        except Exception as error:
+            trial.before = Result(run_id=run.run_id, run_url=run.url, log_dir=str(run.log_dir))
+            self.record.fail_trial(run, error, Outcome(cause_of(error)))
+            raise
+
+    def _continue_from(self, trial: SweepTrial, training: Training, taken: Exploit) -> None:
         trial.point, trial.config = taken.point, self.plan.trainable.config(taken.tree)
         trial.shown = self.plan.space.shown(taken.tree)
         trial.trainer = self.plan.trainable.trainer(taken.tree, self.plan.run_fields)
-        self.judges(trial)
+        self.record.change_point(training.run, trial.point)
         numbers = {f"config.{name}": value for name, value in trial.shown.items() if isinstance(value, (int, float))}
-        trial.training.run.metrics.note(tags=point_tags(trial.point))
-        trial.training.run.metrics.flush()  # the params first: weights without them would be another trial's
-        trial.training.take_over(taken.store, trial.trainer, numbers)
+        training.continue_from(taken.store, trial.trainer, numbers)
 
-    def _judge(self, trial: SweepTrial, own: RunConfig, trial_id: str, result: dict[str, Any]) -> bool:
-        """A trial has reported; whether its attempt ends now."""
+    # -- judging results ----------------------------------------------------------------------------------
+
+    def _judges_of(self, trial: SweepTrial) -> list[Judge]:
+        """Who is asked after each report of a trial, after what the user gave as ``RunConfig.stop``."""
+
+        def stop_if(condition: bool) -> Verdict:
+            return Verdict.STOP if condition else Verdict.CONTINUE
+
+        return [
+            Judge(partial(self._judge, trial), stopped_as=Outcome.STOPPED, in_step=self.scheduler.decides),
+            Judge(lambda result: stop_if(self.scheduler.is_complete(result)), in_step=self.scheduler.decides),
+            Judge(
+                lambda result: stop_if(self.fatal is not None),
+                stopped_as=Outcome.CUT_OFF,
+                in_step=False,
+                between_reports=True,
+            ),
+            Judge(lambda result: stop_if(self._ending), in_step=False, between_reports=True),
+        ]
+
+    def _judge(self, trial: SweepTrial, result: dict[str, Any]) -> Verdict:
+        """What the scheduler says. A sweep that cannot compare its trials ends, and with it the trial."""
+        metric = self.plan.metric
         with self._lock:
-            trial.latest, trial.iteration = result, int(result["training_iteration"])
-            self.changes.put(None)
-            if self._ending:
-                return True
-            counts = self.metric is None or self.metric in result
-            if not counts and not self._metric_was_seen:
-                self._end(self._not_reported(result))
-                return True
+            if metric is not None and metric not in result:
+                if not self._metric_was_seen:
+                    self._end(self._not_reported(result))
+                return Verdict.CONTINUE  # a scheduler has nothing to compare
             self._metric_was_seen = True
-            if counts and self.metric is not None:
-                trial.score = float(result[self.metric])
             try:
-                if should_stop(own.stop, trial_id, result):
-                    return True
-                if not counts:
-                    return False  # a scheduler has nothing to compare
-                verdict = self.scheduler.on_result(trial.number, result, others_wait=self._others_wait)
+                return self.scheduler.on_result(trial.number, result, others_wait=not self._agenda.is_empty)
             except Exception as error:  # e.g. a time_attr that nobody reports: it would be so for each trial
                 self._end(error)
-                return True
-            if verdict in (Verdict.CONTINUE, Verdict.DONE):
-                return verdict is Verdict.DONE
-            trial.verdict = TrialState.PAUSED if verdict is Verdict.PAUSE else TrialState.STOPPED
-            assert trial.training is not None
-            trial.training.ends_as = trial.verdict.value
-            return True
+                return Verdict.CONTINUE
 
     def _not_reported(self, result: dict[str, Any]) -> MetricNotReportedError:
-        own = sorted(set(result) - FILLED_IN)
+        metric = self.plan.metric
+        own = ", ".join(sorted(set(result) - FILLED_IN)) or "nothing"
         return MetricNotReportedError(
-            f"the sweep is to optimise {self.metric!r}, but the training function reports {', '.join(own) or 'nothing'}: "
-            f"report {self.metric!r} each time, or set TuneConfig.metric to one of these"
+            f"the sweep optimises {metric!r}, but the training function reports {own}: report {metric!r} each time, or set "
+            "TuneConfig.metric to one of these"
         )
+
+    # -- ending trials ------------------------------------------------------------------------------------
 
     def ended(self, trial: SweepTrial, result: Result | None, error: BaseException | None) -> None:
         """A trial's attempts are over, and its workers are free."""
         with self._lock:
-            cut_off = error is None and trial.was_cut and self.fatal is not None
-            if isinstance(error, CancelledInThreadError) or cut_off:
-                trial.state = TrialState.CANCELLED
-            elif getattr(error, "cause", None) is Cause.CAPACITY and len(self.trials.running) > 1:
-                trial.state = TrialState.PENDING  # somebody else was quicker: there will be room when another one ends
-            elif error is not None:
-                trial.state, trial.error = TrialState.ERROR, error
-                if trial.trainer.run_config.failure_config.fail_fast and self.fatal is None:
-                    self._end(error)
-            elif trial.verdict is TrialState.PAUSED and not self._ending:
-                trial.state = TrialState.PAUSED
-                self._require_checkpoint(trial)
-            else:
-                trial.state = TrialState.STOPPED if trial.verdict is TrialState.STOPPED else TrialState.TERMINATED
-                if self.metric is not None and not self._metric_was_seen and not self._ending:
-                    self._end(self._not_reported(trial.latest))
+            others_run = len(self.trials.running) > 1
+            trial.state = after_run(trial.outcome, error, sweep_ends=self._ending, others_run=others_run)
+            match trial.state:
+                case TrialState.ERROR:
+                    trial.error = error
+                    if trial.trainer.run_config.failure_config.fail_fast:
+                        self._end(error)
+                case TrialState.PAUSED:
+                    self._require_checkpoint(trial)
+                case TrialState.TERMINATED:
+                    if self.plan.metric is not None and not self._metric_was_seen and not self._ending:
+                        self._end(self._not_reported(trial.latest))
             if trial.state.is_final:
-                self._note_end(trial, result)
+                self._settle(trial, result)
             self.changes.put(None)
         if trial.state.is_final:
             self._close(trial)
@@ -302,61 +219,46 @@ class Sweep:
         if trial.training.run.checkpoints.newest() is None:
             self._end(
                 CheckpointsNeededError(
-                    f"{type(self.scheduler).__name__} has trials go on from checkpoints, but after iteration "
-                    f"{trial.iteration} trial {trial.number} has saved none: pass one to report(), e.g. "
+                    f"{type(self.scheduler).__name__} continues trials from checkpoints, but trial {trial.number} has saved "
+                    f"none by iteration {trial.iteration}: pass one to report(), e.g. "
                     "report(metrics, checkpoint=Checkpoint.from_dict({...})), and start from get_checkpoint()"
                 )
             )
 
-    def _note_end(self, trial: SweepTrial, result: Result | None) -> None:
-        trial.result = result or self._unfinished(trial)
-        trial.result.error = trial.error
-        trial.result.metrics = {**(trial.result.metrics or {}), "config": trial.config}
+    def _settle(self, trial: SweepTrial, result: Result | None) -> None:
+        """Keep what a trial gave, and let the search and the scheduler know."""
+        if result is None:
+            result = trial.training.so_far() if trial.training is not None else trial.before or Result()
+            result.metrics = result.metrics or dict(trial.latest)
+        trial.result = result
+        result.error = trial.error
+        result.metrics = {**(result.metrics or {}), "config": trial.config}
         self.scheduler.on_end(trial.number)
         if trial.state is TrialState.CANCELLED:
             return
-        value = trial.score if trial.error is None else None
+        score = trial.score if trial.error is None else None
         stopped = trial.state is TrialState.STOPPED
-        self.search.tell(trial.point, value, iteration=trial.iteration, stopped=stopped)
+        self.search.tell(trial.point, score, iteration=trial.iteration, stopped=stopped)
         best = self.best()
-        if best is not None and best.score is not None and best.score != self._best_written:
-            self._best_written = best.score
-            self._best_step = max(self._best_step + 1, self.trials.ended)
-            self.run.metrics.write(
-                self._best_step, {f"best_{self.metric}": best.score}, time.time(), warn=lambda text: None
-            )
-
-    def _unfinished(self, trial: SweepTrial) -> Result:
-        result = trial.training.so_far() if trial.training is not None else trial.before or Result()
-        result.metrics = result.metrics or dict(trial.latest)
-        return result
+        self.record.note_best(self.plan.metric, best.score if best is not None else None, self.trials.ended)
 
     def _close(self, trial: SweepTrial) -> None:
         """End a trial's run, and let go of what only a running trial needs."""
+        cancelled = trial.state is TrialState.CANCELLED
         if trial.training is not None:
-            cancelled = CancelledInThreadError() if trial.state is TrialState.CANCELLED else None
-            trial.training.close(trial.error or cancelled)
+            trial.training.close(trial.error or (CancelledInThreadError() if cancelled else None))
         elif trial.recorded is not None and trial.error is None:  # it did not have its turn again
-            self.registry.end(trial.recorded, "KILLED" if trial.state is TrialState.CANCELLED else "FINISHED")
-        if not isinstance(self.scheduler, PopulationBasedTraining):  # there, others may still take over its weights
-            trial.training = None
+            self.record.end_trial(trial.recorded, "KILLED" if cancelled else "FINISHED")
+        if not self.scheduler.needs_checkpoints:  # otherwise others may still go on from its checkpoints
+            trial.release()
 
-    # -- ending -------------------------------------------------------------------------------------------
-
-    @property
-    def spent_s(self) -> float:
-        """Seconds that the sweep has run, in all processes."""
-        return self._spent_before + time.monotonic() - self._started
+    # -- ending the sweep ---------------------------------------------------------------------------------
 
     def end_if_time_is_over(self) -> None:
-        """End the sweep once its time budget is spent, or a stopper says so that no trial has asked for long.
-
-        What is spent is noted, for a process that goes on with it.
-        """
+        """End the sweep once its time budget is spent, or a stopper says so that no trial has asked for long."""
         budget = self.plan.config.time_budget_s
-        if budget is not None and self.spent_s - self._noted_s >= _NOTE_S:
-            self._noted_s = self.spent_s
-            self.run.client.set_tag(self.run.run_id, _SPENT, f"{self._noted_s:.1f}")
+        if budget is not None:
+            self.record.note_time()
         with self._lock:
             is_spent = budget is not None and self.spent_s >= budget
             if not self._ending and (is_spent or stops_all(self.plan.run_config.stop)):
@@ -368,15 +270,9 @@ class Sweep:
             self._end(error)
 
     def _end(self, fatal: BaseException | None) -> None:
-        """Let running trials end soon, and start no other."""
+        """Start no more trials. Those that run are stopped by their judges, soon."""
         self.fatal = self.fatal or fatal
         self._ending = True
-        for trial in self.trials.running:
-            trial.was_cut = True
-            if trial.training is not None:
-                if fatal is not None:
-                    trial.training.ends_as = "cut off"
-                trial.training.end()
         self.changes.put(None)
 
     def cancel(self) -> None:
@@ -388,24 +284,40 @@ class Sweep:
 
     def close(self, error: BaseException | None) -> None:
         """End the trials that wait, and the sweep's own run."""
-        cancelled = error is not None and not isinstance(error, Exception)
         try:
             for trial in self.trials.waiting:
-                trial.state = TrialState.CANCELLED if error is not None else TrialState.TERMINATED
-                if trial.training is None and trial.recorded is None:
-                    trial.state = TrialState.CANCELLED  # it was chosen, and never ran
-                else:
-                    self._note_end(trial, None)
+                has_run = trial.training is not None or trial.recorded is not None
+                trial.state = at_end_of_sweep(has_run=has_run, failed=error is not None)
+                if has_run:
+                    self._settle(trial, None)
                     self._close(trial)
-            self.callbacks.end()
+            self._callbacks.end()
         finally:
-            self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")
+            self.record.close(error)
 
     # -- what there is ------------------------------------------------------------------------------------
 
+    @property
+    def run(self) -> RegisteredRun:
+        """The sweep's own run, the parent of its trials' runs."""
+        return self.record.run
+
+    @property
+    def metric(self) -> str | None:
+        return self.plan.metric
+
+    @property
+    def mode(self) -> Literal["max", "min"] | None:
+        return self.plan.mode
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds that the sweep has run, in all processes."""
+        return self.record.spent_s
+
     def best(self) -> SweepTrial | None:
         """The trial that is best by now; None as long as none is."""
-        return self.trials.best(self.mode)
+        return self.trials.best(self.plan.mode)
 
     @property
     def results(self) -> list[Result]:

@@ -16,8 +16,9 @@ from rich.text import Text
 from trainlib._training.history import FILLED_IN
 from trainlib._training.terminal import compact
 from trainlib.tune._domains import label
+from trainlib.tune._life import TrialState
 from trainlib.tune._sweep import Sweep
-from trainlib.tune._trial import SweepTrial, TrialState, described
+from trainlib.tune._trial import SweepTrial, described
 
 __all__ = ["SweepTerminal", "rows_of", "summary_of"]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from trainlib._registry.attempts import Outcome
+from trainlib._training.training import Progress
 from trainlib.result import Result
 from trainlib.tune._domains import label
+from trainlib.tune._life import TrialState
 from trainlib.tune._space import Point
 
 if TYPE_CHECKING:
@@ -15,45 +17,26 @@ if TYPE_CHECKING:
     from trainlib._training.training import Training
     from trainlib.trainer import DataParallelTrainer
 
-__all__ = ["SweepTrial", "TrialState"]
+__all__ = ["SweepTrial", "default_name", "described"]
 
 _LONGEST_NAME = 80
 
 
-class TrialState(StrEnum):
-    """Where a trial is in its life."""
-
-    PENDING = "pending"
-    """Chosen, and waiting for room."""
-    RUNNING = "running"
-    """Its workers train."""
-    PAUSED = "paused"
-    """Its workers are another one's for now; it goes on from its newest checkpoint."""
-    TERMINATED = "terminated"
-    """Its function returned, or what RunConfig.stop asks for was reached."""
-    STOPPED = "stopped"
-    """The scheduler ended it early. Not a failure."""
-    ERROR = "error"
-    """It failed, and its failure budget is spent."""
-    CANCELLED = "cancelled"
-    """It was running when the sweep was ended."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is still to be run."""
-        return self in (TrialState.PENDING, TrialState.PAUSED)
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing more comes of it."""
-        return not self.waits and self is not TrialState.RUNNING
-
-
 class SweepTrial:
-    """What a sweep knows of a trial. Changed under the sweep's lock only."""
+    """What a sweep knows of a trial.
+
+    Its sweep changes it, under a lock; its own thread sets ``training`` and what it goes on with after a pause. Anybody
+    may read it.
+    """
 
     def __init__(
-        self, point: Point, config: dict[str, Any], shown: dict[str, Any], trainer: DataParallelTrainer
+        self,
+        point: Point,
+        config: dict[str, Any],
+        shown: dict[str, Any],
+        trainer: DataParallelTrainer,
+        *,
+        metric: str | None,
     ) -> None:
         self.point = point
         self.config = config
@@ -61,37 +44,68 @@ class SweepTrial:
         self.shown = shown
         """What varies between trials, by name."""
         self.trainer = trainer
+        self.metric = metric
+        """What the sweep optimises."""
         self.recorded: RecordedTrial | None = None
         """Its run, if an earlier process began it."""
         self.name = default_name(point.number, shown)
         self.state = TrialState.PENDING
-        self.verdict = TrialState.TERMINATED
-        """What it becomes when its attempt ends without an error."""
         self.training: Training | None = None
+        """While its run is open."""
         self.cancel = threading.Event()
         """Ends it at once, whatever it does."""
-        self.iteration = 0
-        self.latest: dict[str, Any] = {}
-        self.score: float | None = None
-        """What it reported last of the sweep's metric."""
-        self.was_cut = False
-        """Whether the sweep ended while it ran."""
         self.result: Result | None = None
         self.before: Result | None = None
         """What an earlier process of the sweep had of it."""
         self.broken: Exception | None = None
         """What is wrong with its point: there is nothing to train with."""
         self.error: BaseException | None = None
-        self.ends_by_itself = True
-        """Whether neither the scheduler nor RunConfig.stop can end it at a report."""
         self.explores = False
         """Whether it was paused, and may go on with what a better one has."""
         self.segments = 0
         """How often it was put to work."""
+        self._progress = Progress()
 
     @property
     def number(self) -> int:
         return self.point.number
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is: as its training says, or what was known before that."""
+        training = self.training
+        live = training.progress if training is not None else None
+        return live if live is not None and live.latest is not None else self._progress
+
+    def recall_progress(self, history: list[dict[str, Any]]) -> None:
+        """Its rows as the registry has them, of an earlier process."""
+        if history:
+            values = {name: value for row in history for name, value in row.items()}
+            self._progress = Progress(int(history[-1]["training_iteration"]), history[-1], values)
+
+    def release(self) -> None:
+        """Let go of its training, whose run has been closed, and keep how far it came."""
+        self._progress, self.training = self.progress, None
+
+    @property
+    def iteration(self) -> int:
+        return self.progress.iteration
+
+    @property
+    def latest(self) -> dict[str, Any]:
+        """The latest result."""
+        return self.progress.latest or {}
+
+    @property
+    def score(self) -> float | None:
+        """What it reported last of the sweep's metric."""
+        value = (self.progress.values or {}).get(self.metric) if self.metric is not None else None
+        return float(value) if value is not None else None
+
+    @property
+    def outcome(self) -> Outcome:
+        """How its latest attempt ended, if it did not fail."""
+        return self.training.outcome if self.training is not None else Outcome.FINISHED
 
     @property
     def trial_id(self) -> str:
@@ -105,7 +119,7 @@ class SweepTrial:
 
     @property
     def title(self) -> str:
-        """How people are told of it, e.g. ``trial 7 · lr=0.01``."""
+        """What people see as its name, e.g. ``trial 7 · lr=0.01``."""
         title = f"trial {self.number} · {described(self.shown)}" if self.shown else f"trial {self.number}"
         return f"{title} · from iteration {self.iteration}" if self.segments > 1 else title
 

@@ -7,7 +7,8 @@ import math
 import threading
 from collections.abc import Iterator
 
-from trainlib.tune._trial import SweepTrial, TrialState
+from trainlib.tune._life import TrialState
+from trainlib.tune._trial import SweepTrial
 
 __all__ = ["Trials"]
 
@@ -25,7 +26,7 @@ class Trials:
         self._lock = threading.Lock()
 
     def add(self, trial: SweepTrial) -> None:
-        """One more."""
+        """Add a trial that has just been chosen, or that an earlier process began."""
         with self._lock:
             self._by_number[trial.number] = trial
             self._not_ended.append(trial)
@@ -50,11 +51,11 @@ class Trials:
 
     @property
     def ended(self) -> int:
-        """How many are over."""
+        """How many have ended."""
         return len(self) - len(self._remaining())
 
     def free_number(self) -> int:
-        """The least number that no trial has: a process that was killed may have left one out."""
+        """The lowest number that no trial has. A process that was killed may have left a gap."""
         self._free = next(number for number in itertools.count(self._free) if number not in self._by_number)
         return self._free
 

@@ -11,11 +11,9 @@ from trainlib.errors import RunNotFoundError
 from trainlib.trainer import DataParallelTrainer
 from trainlib.tune._config import TuneConfig
 from trainlib.tune._plan import SweepPlan
-from trainlib.tune._population import require_mutations
 from trainlib.tune._portable import packed, unpacked
 from trainlib.tune._result_grid import ResultGrid
 from trainlib.tune._trainable import Trainable, merged
-from trainlib.tune.schedulers._pbt import PopulationBasedTraining
 
 __all__ = ["Tuner"]
 
@@ -144,8 +142,7 @@ class Tuner:
         space = self._trainable.space(self._param_space)
         for trainer in self._trainable.with_each_dataset(space):
             trainer.look_at_data()  # what cannot be read is told before anything starts
-        if isinstance(scheduler, PopulationBasedTraining):
-            require_mutations(scheduler, self._param_space)
+        scheduler.require_space(self._param_space)
         if scheduler.needs_checkpoints and self.run_config.checkpoint_config.num_to_keep == 0:
             raise ValueError(
                 f"{type(scheduler).__name__} has trials go on from checkpoints, but CheckpointConfig(num_to_keep=0) keeps "

@@ -1,4 +1,4 @@
-"""What failed, and whether it is tried again."""
+"""Why an attempt failed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pickle
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnschedulableError, NodeDiedError, OutOfMemoryError, RayActorError
 
-from trainlib import FailureConfig, TrainingFailedError
-from trainlib._execution.causes import UNLIMITED, Cause, cause_of, may_retry, retry_limit
+from trainlib import TrainingFailedError
+from trainlib._execution.causes import Cause, cause_of
 from trainlib.errors import CapacityError, ConnectionFailedError
 
 
@@ -34,31 +34,6 @@ def test_an_error_has_one_cause(error, cause):
 
 def test_a_worker_that_went_with_its_node_was_preempted():
     assert cause_of(ActorDiedError(), node_lost=True) is Cause.PREEMPTED
-
-
-def test_each_cause_has_its_own_budget():
-    config = FailureConfig(max_failures=1, max_preemptions=2)
-    assert may_retry(Cause.WORKER, {Cause.WORKER: 1, Cause.PREEMPTED: 2}, config)
-    assert not may_retry(Cause.WORKER, {Cause.WORKER: 2}, config)
-    assert may_retry(Cause.PREEMPTED, {Cause.WORKER: 1, Cause.PREEMPTED: 2}, config)
-    assert not may_retry(Cause.PREEMPTED, {Cause.PREEMPTED: 3}, config)
-
-
-def test_minus_one_retries_for_ever():
-    assert may_retry(Cause.WORKER, {Cause.WORKER: 10_000}, FailureConfig(max_failures=-1))
-    assert retry_limit(FailureConfig(max_failures=-1)) == UNLIMITED
-    assert retry_limit(FailureConfig(max_failures=2, max_preemptions=3)) == 5
-
-
-@pytest.mark.parametrize("cause", [Cause.CAPACITY, Cause.CANCELLED, Cause.USER])
-def test_some_causes_are_never_retried(cause):
-    assert not may_retry(cause, {cause: 1}, FailureConfig(max_failures=-1))
-
-
-def test_a_users_error_is_retried_when_asked_for():
-    config = FailureConfig(max_failures=1, retry_user_errors=True)
-    assert may_retry(Cause.USER, {Cause.USER: 1}, config)
-    assert not may_retry(Cause.USER, {Cause.USER: 1, Cause.WORKER: 1}, config)
 
 
 def test_the_error_crosses_processes_whole():

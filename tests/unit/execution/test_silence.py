@@ -86,11 +86,11 @@ def test_one_that_cannot_be_looked_at_is_left_to_ray(clock):
 def test_a_real_process_is_seen_to_be_stopped():
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        assert not silence._look_at(process.pid).stopped
+        assert not silence._inspect(process.pid).stopped
         process.send_signal(signal.SIGSTOP)
         os.waitpid(process.pid, os.WUNTRACED)
-        assert silence._look_at(process.pid).stopped
+        assert silence._inspect(process.pid).stopped
     finally:
         process.kill()
         process.wait()
-    assert silence._look_at(process.pid) is None
+    assert silence._inspect(process.pid) is None

@@ -115,8 +115,9 @@ def test_a_time_that_nobody_reports():
 
 def test_a_trial_that_reaches_the_end_was_not_stopped():
     asha = ASHAScheduler(metric="score", mode="max", max_t=2, reduction_factor=2)
-    verdicts = [asha.on_result(0, {"score": 1, "training_iteration": iteration}) for iteration in (1, 2)]
-    assert verdicts == [Verdict.CONTINUE, Verdict.DONE]
+    results = [{"score": 1, "training_iteration": iteration} for iteration in (1, 2)]
+    assert [asha.on_result(0, result) for result in results] == [Verdict.CONTINUE, Verdict.CONTINUE]
+    assert [asha.is_complete(result) for result in results] == [False, True]
 
 
 def test_the_median_rule_stops_a_trial_that_has_no_number():

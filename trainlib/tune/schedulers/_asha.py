@@ -50,16 +50,16 @@ class AsyncHyperBandScheduler(TrialScheduler):
         time = self.time(result)
         bracket = trial % len(self._rungs)
         reached = [rung for rung in self._rungs[bracket] if rung <= time]
-        verdict = Verdict.CONTINUE
         if reached:
             scores = self._scores.setdefault((bracket, reached[-1]), {})
             if trial not in scores:
                 scores[trial] = self.score(result)
                 if not survives(trial, scores, self.reduction_factor):
-                    verdict = Verdict.STOP
-        if time >= self.max_t and self.stop_last_trials and verdict is Verdict.CONTINUE:
-            verdict = Verdict.DONE
-        return verdict
+                    return Verdict.STOP
+        return Verdict.CONTINUE
+
+    def is_complete(self, result: dict[str, Any]) -> bool:
+        return self.stop_last_trials and result.get(self.time_attr, 0) >= self.max_t
 
 
 ASHAScheduler = AsyncHyperBandScheduler

@@ -9,11 +9,10 @@ from typing import Any
 
 from trainlib.tune._domains import Categorical, Domain
 from trainlib.tune._sample import as_domain
-from trainlib.tune.schedulers._scheduler import Mode, TrialScheduler, Verdict
+from trainlib.tune._space import get
+from trainlib.tune.schedulers._scheduler import Mode, Path, TrialScheduler, Verdict
 
 __all__ = ["PopulationBasedTraining"]
-
-Path = tuple[str | int, ...]
 
 
 class PopulationBasedTraining(TrialScheduler):
@@ -56,8 +55,8 @@ class PopulationBasedTraining(TrialScheduler):
             raise ValueError(f"quantile_fraction is {quantile_fraction}: it lies between 0 and 0.5")
         if not hyperparam_mutations and custom_explore_fn is None:
             raise ValueError("nothing is said about what may change: set hyperparam_mutations or custom_explore_fn")
-        self.explore_fn = custom_explore_fn
-        self.mutations = dict(_mutations(hyperparam_mutations or {}))
+        self._explore_fn = custom_explore_fn
+        self._mutations = dict(_mutations(hyperparam_mutations or {}))
         self._interval = perturbation_interval
         self._burn_in = burn_in_period
         self._quantile = quantile_fraction
@@ -95,8 +94,21 @@ class PopulationBasedTraining(TrialScheduler):
         """Other values for what may change, near those that ``value_at`` gives."""
         return {
             path: mutated(value_at(path), options, self._rng, self._resample, self._factors)
-            for path, options in self.mutations.items()
+            for path, options in self._mutations.items()
         }
+
+    def explore_config(self, config: dict[str, Any]) -> dict[str, Any]:
+        return self._explore_fn(config) if self._explore_fn is not None else {}
+
+    def require_space(self, param_space: Mapping[str, Any]) -> None:
+        for path in self._mutations:
+            try:
+                get(param_space, path)
+            except (KeyError, TypeError):
+                name = "".join(f"[{part!r}]" for part in path)
+                raise ValueError(
+                    f"hyperparam_mutations{name} is not in param_space: put the value that it starts from there"
+                ) from None
 
 
 def quantiles(scores: Mapping[int, float], fraction: float) -> tuple[set[int], set[int]]:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import Enum
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
+
+from trainlib._training.judges import Verdict
 
 __all__ = ["FIFOScheduler", "TrialScheduler", "Verdict"]
 
 Mode = Literal["max", "min"]
 
 
-class Verdict(Enum):
-    """What becomes of a trial after a result."""
-
-    CONTINUE = "continue"
-    """It goes on."""
-    STOP = "stop"
-    """It has seen enough. Its workers are free, and it counts as ended, not as failed."""
-    DONE = "done"
-    """It has come as far as any trial may. Its workers are free, and it counts as one that ran to its end."""
-    PAUSE = "pause"
-    """Its workers are free for another one. It goes on later, from its newest checkpoint."""
+Path = tuple[str | int, ...]
 
 
 class TrialScheduler:
@@ -82,12 +73,37 @@ class TrialScheduler:
         """A trial has reported. ``others_wait`` tells that there is no room for another one."""
         return Verdict.CONTINUE
 
+    def is_complete(self, result: dict[str, Any]) -> bool:
+        """Whether a trial has come as far as any trial may. It then counts as one that ran to its end."""
+        return False
+
     def on_end(self, trial: int) -> None:
         """A trial has ended, however it did."""
 
     def first_of(self, waiting: Sequence[int]) -> int:
         """Which of the waiting trials runs next."""
         return min(waiting)
+
+    # -- for schedulers that let trials copy each other -------------------------------------------------
+
+    def require_space(self, param_space: Mapping[str, Any]) -> None:
+        """Refuse a search space that the scheduler cannot work with.
+
+        Raises:
+            ValueError: what is missing in it.
+        """
+
+    def better_than(self, trial: int) -> int | None:
+        """Whose weights a paused trial takes over before it goes on; None if it goes on with its own."""
+        return None
+
+    def explore(self, value_at: Callable[[Path], Any]) -> dict[Path, Any]:
+        """Other values for some of the params that were taken over; ``value_at`` gives what they are."""
+        return {}
+
+    def explore_config(self, config: dict[str, Any]) -> dict[str, Any]:
+        """What else changes in the config of a trial that has taken over another one's."""
+        return {}
 
 
 class FIFOScheduler(TrialScheduler):

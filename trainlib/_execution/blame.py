@@ -1,0 +1,129 @@
+"""Which rank is to blame when an attempt fails, and what its error says.
+
+When a worker dies, its peers fail in their collectives a moment later, and their errors may arrive first. So all ranks
+are asked whether they live before a training function is blamed.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import pickle
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import ray
+
+from trainlib._execution import cluster
+from trainlib._execution.causes import Cause, cause_of
+from trainlib._execution.events import Failed
+from trainlib._execution.group import Member
+from trainlib._execution.silence import inspect_process, pulse_in
+from trainlib.errors import OutOfStepError, TrainingFailedError
+
+# How long a healthy worker may take to say that it is alive.
+ALIVE_S = 3.0
+
+
+def newly_lost(
+    members: Sequence[Member], *, failed: Mapping[int, Failed], lost: Mapping[int, Exception]
+) -> dict[int, Exception]:
+    """The ranks that turn out to be gone when they are asked, besides those that are known to be ``lost``."""
+    found: dict[int, Exception] = {}
+    asked = {rank: member.actor.facts.remote() for rank, member in enumerate(members) if rank not in lost}
+    answers = {rank: answer.future() for rank, answer in asked.items()}
+    concurrent.futures.wait(answers.values(), timeout=ALIVE_S)
+    for rank, answer in answers.items():
+        if not answer.done():
+            # It may just be busy: with another rank to blame, it is lost only if that can be seen.
+            if not (failed or lost or found) or _is_gone(members[rank]):
+                found[rank] = TimeoutError(f"silent for {ALIVE_S:g} s")
+        elif isinstance(error := answer.exception(), ray.exceptions.RayError):
+            found[rank] = error
+    return found
+
+
+def failure_of(
+    members: Sequence[Member],
+    *,
+    failed: Mapping[int, Failed],
+    lost: Mapping[int, Exception],
+    returned: AbstractSet[int],
+    attempt: int,
+) -> TrainingFailedError:
+    """The error of an attempt in which ranks ``failed`` or were ``lost``; ``returned`` are those that ended before."""
+    hint = _returned_before(returned)
+    if lost:
+        causes = {rank: _cause_of_loss(members[rank], error) for rank, error in lost.items()}
+        # A lost node explains all the rest.
+        rank = min(causes, key=lambda rank: (causes[rank] is not Cause.PREEMPTED, rank))
+        preempted = causes[rank] is Cause.PREEMPTED
+        what = "lost its node, which was drained or is gone" if preempted else f"died: {why(lost[rank])}"
+        return _error(members[rank], causes[rank], what + hint, attempt)
+    rank, first = min(failed.items(), key=lambda item: item[1].timestamp)
+    failure = _error(members[rank], Cause.USER, f"raised {first.summary}" + hint, attempt)
+    failure.__cause__ = _revived(first)
+    return failure
+
+
+def out_of_step(member: Member, attempt: int, reports: int, ahead: int, reports_ahead: int) -> TrainingFailedError:
+    """The error of a rank that returned although rank ``ahead`` reports more often."""
+    error = OutOfStepError(
+        f"rank {ahead} called report() {reports_ahead} times, rank {member.place.world_rank} returned after {reports}. "
+        "Every rank must call report() equally often."
+    )
+    failure = _error(member, Cause.USER, str(error), attempt)
+    failure.__cause__ = error
+    return failure
+
+
+def why(error: BaseException) -> str:
+    """Why a worker was lost, on one line. Ray's errors run over many."""
+    text = str(error)
+    if "memory" in text.lower() and "OutOfMemory" in type(error).__name__ + text:
+        return "out of memory. Give each worker more memory, or lower the batch size"
+    if isinstance(error, TimeoutError):
+        return f"it does not answer ({text})"
+    if isinstance(error, ray.exceptions.RayActorError):
+        return "its process ended: killed from outside, out of memory, or crashed in native code"
+    return text.splitlines()[0] if text else repr(error)
+
+
+def _is_gone(member: Member) -> bool:
+    """Whether a worker that does not answer has lost its node, or is a process that was stopped."""
+    if cluster.node_is_lost(member.facts.node_id):
+        return True
+    inspection = inspect_process(member.facts)
+    concurrent.futures.wait([inspection], timeout=ALIVE_S)
+    return inspection.done() and (pulse := pulse_in(inspection)) is not None and pulse.stopped
+
+
+def _cause_of_loss(member: Member, error: Exception) -> Cause:
+    return cause_of(error, node_lost=cluster.node_is_lost(member.facts.node_id))
+
+
+def _returned_before(ranks: AbstractSet[int]) -> str:
+    if not ranks:
+        return ""
+    gone = ", ".join(map(str, sorted(ranks)))
+    return f" [rank {gone} had returned before: if this was a collective, every rank must take part in it]"
+
+
+def _error(member: Member, cause: Cause, what: str, attempt: int) -> TrainingFailedError:
+    rank, facts = member.place.world_rank, member.facts
+    return TrainingFailedError(
+        f"rank {rank} (node {facts.node_ip}, pid {facts.pid}) {what} (attempt {attempt})",
+        cause=cause,
+        rank=rank,
+        node=facts.node_ip,
+        attempt=attempt,
+    )
+
+
+def _revived(failed: Failed) -> BaseException:
+    """What the training function raised, with its own traceback as a note."""
+    try:
+        error = pickle.loads(failed.error)
+    except Exception:  # its class is not known here, or does not unpickle
+        error = RuntimeError(failed.summary)
+    error.add_note(f"\nIn the training function:\n{failed.traceback.rstrip()}")
+    return error  # type: ignore[no-any-return]

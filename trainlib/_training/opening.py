@@ -1,0 +1,134 @@
+"""How a training comes to be: its run is found or created and described, its data are found, its callbacks set up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from trainlib._registry.opening import open_run
+from trainlib._registry.run import RegisteredRun, flat
+from trainlib._training.display import Display
+from trainlib._training.judges import Judge
+from trainlib._training.training import Training
+from trainlib.callbacks import Callback, MLflowLoggerCallback
+from trainlib.config import RunConfig
+
+if TYPE_CHECKING:
+    from trainlib._data.ingest import Ingest
+    from trainlib.trainer import DataParallelTrainer
+
+__all__ = ["open_training", "open_trial", "with_mlflow_callback"]
+
+
+def open_training(
+    trainer: DataParallelTrainer,
+    *,
+    flow_run_id: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    display: Display | None = None,
+) -> Training:
+    """The training of a trainer, with its run found or created, and described."""
+    config, extra = with_mlflow_callback(trainer.run_config)
+    if trainer.resume_from_checkpoint is not None:
+        trainer.resume_from_checkpoint.require()
+    trainer.sources  # noqa: B018  # data that cannot be read are told before there is a run
+    settings = trainer.dumps()
+    run = open_run(
+        config,
+        default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
+        kind="training",
+        run=trainer.restored_run,
+        flow_run_id=flow_run_id,
+        tags={**extra, **(tags or {})},
+    )
+    try:
+        run.describe(params=_params_of(trainer), tags={"trainlib.framework": trainer.backend_config.framework})
+        if not run.continued:
+            run.save_trainer(settings)
+        callbacks = list(trainer.run_config.callbacks or ())
+        kept = _kept_preprocessor(trainer, run)
+        training = Training(
+            trainer,
+            run,
+            display=display or Display(),
+            ingest=_ingest_of(trainer, kept),
+            kept_preprocessor=kept,
+            callbacks=callbacks,
+        )
+        training.set_up_callbacks()
+    except BaseException:
+        run.close("FAILED")
+        raise
+    return training
+
+
+def open_trial(
+    trainer: DataParallelTrainer,
+    run: RegisteredRun,
+    *,
+    params: Mapping[str, Any],
+    display: Display,
+    judges: Sequence[Judge],
+    callbacks: Sequence[Callback],
+) -> Training:
+    """The training of a trial, whose run a sweep has opened; ``params`` are written with its first metrics."""
+    if params or not run.continued:
+        run.metrics.note(params=flat({**_params_of(trainer), **params}))
+    kept = _kept_preprocessor(trainer, run)
+    return Training(
+        trainer,
+        run,
+        display=display,
+        ingest=_ingest_of(trainer, kept),
+        kept_preprocessor=kept,
+        judges=judges,
+        callbacks=callbacks,
+    )
+
+
+def _ingest_of(trainer: DataParallelTrainer, kept_preprocessor: Any) -> Ingest | None:
+    if not trainer.datasets:
+        return None
+    from trainlib._data.ingest import Ingest
+
+    return Ingest(
+        trainer.datasets,
+        sources=trainer.sources,
+        config=trainer.dataset_config,
+        preprocessor=kept_preprocessor or trainer.preprocessor,
+    )
+
+
+def _kept_preprocessor(trainer: DataParallelTrainer, run: RegisteredRun) -> Any:
+    """The preprocessor that an earlier process fitted for this run, unless the trainer was given a fitted one."""
+    if trainer.preprocessor is None or not run.continued:
+        return None
+    from trainlib._data.preprocessors import is_fitted
+
+    kept = None if is_fitted(trainer.preprocessor) else run.load_preprocessor()
+    return cloudpickle.loads(kept) if kept is not None else None
+
+
+def _params_of(trainer: DataParallelTrainer) -> dict[str, Any]:
+    """What the registry keeps as params of a training."""
+    return {
+        **(trainer.train_loop_config or {}),
+        "trainer": type(trainer).__name__,
+        "num_workers": trainer.scaling_config.num_workers,
+        "use_gpu": trainer.scaling_config.use_gpu,
+    }
+
+
+def with_mlflow_callback(config: RunConfig) -> tuple[RunConfig, dict[str, str]]:
+    """What an MLflowLoggerCallback says about the run: it is the run that there is anyway."""
+    tags: dict[str, str] = {}
+    for callback in config.callbacks or ():
+        if isinstance(callback, MLflowLoggerCallback):
+            callback.use_store()
+            tags.update(callback.tags)
+            if callback.experiment_name and not config.experiment_name:
+                config = config.model_copy(update={"experiment_name": callback.experiment_name})
+    return config, tags

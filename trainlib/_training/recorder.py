@@ -1,0 +1,199 @@
+"""What a training records: its reports, its checkpoints, the data it read, and how its attempts went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from trainlib import _storage as storage
+from trainlib._data.rows import RowCounts
+from trainlib._execution.events import EpochRead, Report, StagedCheckpoint
+from trainlib._registry.attempts import AttemptRecord, Outcome
+from trainlib._registry.checkpoints import CheckpointStore, as_checkpoint
+from trainlib._registry.inputs import log_inputs
+from trainlib._registry.metrics import rows_read
+from trainlib._registry.retention import SavedCheckpoint
+from trainlib._registry.run import RegisteredRun
+from trainlib._training.history import History
+from trainlib.errors import TrainingFailedError
+from trainlib.result import Result
+
+if TYPE_CHECKING:
+    from trainlib._data.config import DataConfig
+    from trainlib._data.ingest import Ingest
+
+__all__ = ["Recorder"]
+
+_SAVING_NOTICE_S = 5.0
+
+
+class Recorder:
+    """Keeps what happens in a training, in memory and in its run in the registry.
+
+    It decides nothing, and shows nothing: what a person should know, it hands to ``warn``.
+    """
+
+    def __init__(
+        self,
+        run: RegisteredRun,
+        *,
+        trial_id: str,
+        config: dict[str, Any],
+        num_workers: int,
+        dataset_config: DataConfig,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._run = run
+        self._dataset_config = dataset_config
+        self._warn = warn
+        newest = run.checkpoints.newest()
+        self.history = History(
+            trial_id=trial_id,
+            experiment_id=run.experiment_id,
+            config=config,
+            newest_iteration=run.iterations_before,
+            seconds=newest.seconds if newest is not None else 0.0,
+        )
+        self._rows = RowCounts(num_workers)
+        self._data_is_logged = False
+        self._announced = newest.index if newest is not None else -1
+        """The newest checkpoint that :meth:`newly_saved` has given."""
+
+    # -- an attempt -----------------------------------------------------------------------------------
+
+    def attempt_starts(self) -> SavedCheckpoint | None:
+        """Another attempt begins. Gives the checkpoint that it starts from, which is kept while the attempt lasts."""
+        newest = self._run.checkpoints.newest()
+        self._run.checkpoints.in_use = newest
+        resumed_at = newest.iteration if newest is not None else 0
+        self.history.attempt_starts(resumed_at)
+        self._rows.attempt_starts(resumed_at)
+        return newest
+
+    def data_opened(self, ingest: Ingest, kept_preprocessor: Any) -> None:
+        """List the datasets as inputs of the run, once, and keep the preprocessor, unless it is the one that was kept."""
+        if self._data_is_logged:
+            return
+        log_inputs(self._run.client, self._run.run_id, [each.facts for each in ingest.opened.values()])
+        if ingest.preprocessor is not None and ingest.preprocessor is not kept_preprocessor:
+            self._run.save_preprocessor(cloudpickle.dumps(ingest.preprocessor))
+        self._data_is_logged = True
+
+    def epoch_read(self, read: EpochRead) -> None:
+        """Count the rows of an epoch, once all ranks have read it."""
+        rows = self._rows.add(read.rank, read.dataset, read.rows, read.iteration)
+        if rows is not None:
+            metrics = rows_read(read.dataset, rows, is_split=self._dataset_config.splits(read.dataset))
+            self._run.metrics.write(read.iteration, metrics, time.time(), warn=self._warn)
+
+    def report(self, report: Report, fetch: Callable[[str, str], None]) -> dict[str, Any]:
+        """Record a report. Gives its metrics with everything that is filled in automatically.
+
+        Args:
+            report: What rank 0 reported.
+            fetch: Brings a folder on rank 0's disk to a location, where this process cannot see that disk.
+        """
+        metrics = report.metrics
+        result = self.history.add(report) if metrics is not None else {}
+        if report.checkpoint is not None:
+            self._save(report, report.checkpoint, fetch)
+        elif metrics:
+            self._run.metrics.write(report.iteration, metrics, report.timestamp, warn=self._warn)
+        return result
+
+    def _save(self, report: Report, staged: StagedCheckpoint, fetch: Callable[[str, str], None]) -> None:
+        checkpoints, metrics = self._run.checkpoints, report.metrics or {}
+        pending = checkpoints.create(staged, report.iteration, metrics, self.history.seconds)
+        self._run.metrics.write(report.iteration, metrics, report.timestamp, model_id=pending.model_id, warn=self._warn)
+
+        def store(folder: str, location: str) -> None:
+            if checkpoints.is_local:
+                storage.upload(Path(folder), location)
+            else:
+                fetch(folder, location)
+
+        # Metrics first: a checkpoint must never be newer than the metrics that lead up to it.
+        checkpoints.commit_behind(pending, staged.path, before=self._run.metrics.flush, store=store)
+
+    def newly_saved(self) -> list[SavedCheckpoint]:
+        """The checkpoints that have become complete since the last call, oldest first."""
+        saved = self._run.checkpoints.committed_after(self._announced)
+        if saved:
+            self._announced = saved[-1].index
+        return saved
+
+    def wait_for_checkpoints(self) -> None:
+        """Wait until all checkpoints that were reported are saved, or have failed to be."""
+        while waiting := self._run.checkpoints.wait(timeout=_SAVING_NOTICE_S):
+            self._warn(f"saving {waiting} checkpoint(s) to {self._run.artifact_root}")
+
+    def require_saved(self) -> None:
+        """Raise the error of a checkpoint that could not be saved: such a training has not succeeded."""
+        if errors := self._run.checkpoints.settle():
+            raise errors[0]
+
+    # -- how attempts went ----------------------------------------------------------------------------
+
+    def attempt_succeeded(self, number: int, outcome: Outcome, resumed_from: str | None) -> None:
+        """The attempt is over, and its ranks read no checkpoint any more."""
+        self._run.checkpoints.in_use = None
+        self._run.checkpoints.prune()
+        self._run.record_success(AttemptRecord(number, outcome, resumed_from))
+
+    def attempt_cancelled(self, number: int, resumed_from: str | None) -> None:
+        """Somebody ended the attempt."""
+        self._run.record(AttemptRecord(number, Outcome.CANCELLED, resumed_from))
+
+    def attempt_failed(self, failure: TrainingFailedError, resumed_from: str | None) -> int:
+        """The attempt failed. Gives how many iterations are lost with it."""
+        newest = self._run.checkpoints.newest()
+        lost = max(0, self.history.newest_iteration - (newest.iteration if newest is not None else 0))
+        outcome = Outcome(failure.cause)
+        self._run.record(
+            AttemptRecord(failure.attempt, outcome, resumed_from, failure.rank, failure.node, lost, str(failure))
+        )
+        return lost
+
+    def drop_unsaved(self) -> None:
+        """Wait for checkpoints under way after a failure, and clear away those that could not be saved."""
+        for problem in self._run.checkpoints.settle():
+            self._warn(f"a checkpoint could not be saved: {problem}")
+        self._run.checkpoints.clear_staging()
+
+    # -- another training's checkpoint ----------------------------------------------------------------
+
+    def copy_from(self, store: CheckpointStore, config: dict[str, Any], numbers: dict[str, float]) -> None:
+        """Make a copy of another run's newest checkpoint the newest one here, without counting iterations back.
+
+        Args:
+            store: The checkpoints of the other run.
+            config: What the training function gets from now on.
+            numbers: What changed in it, as metrics: params of a run cannot change.
+        """
+        self.history.config_is(config)
+        iteration = self.history.newest_iteration
+        self._run.checkpoints.adopt(store, iteration, self.history.seconds)
+        self._run.metrics.write(iteration, numbers, time.time(), warn=self._warn)
+
+    # -- what there is --------------------------------------------------------------------------------
+
+    def result(self, returned: list[Any] | None) -> Result:
+        """What the training has given; ``returned`` is what its function returned by rank, once it has."""
+        checkpoints = self._run.checkpoints
+        newest = checkpoints.newest()
+        return Result(
+            metrics=self.history.finished() if returned is not None else dict(self.history.last),
+            checkpoint=as_checkpoint(newest) if newest is not None else None,
+            log_dir=str(self._run.log_dir),
+            best_checkpoints=[(as_checkpoint(saved), dict(saved.metrics)) for saved in checkpoints.best()],
+            run_id=self._run.run_id,
+            run_url=self._run.url,
+            attempts=len(self._run.attempts),
+            returned=returned or [],
+            rows=self._rows.by_dataset(),
+            history=self.history.rows(earlier=self._run.recorded_before()),
+        )

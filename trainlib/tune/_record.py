@@ -1,0 +1,130 @@
+"""What a sweep records: its own run, the runs of its trials, its best value, and the time it has taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+
+from trainlib._registry.attempts import AttemptRecord, Outcome
+from trainlib._registry.opening import open_run
+from trainlib._registry.run import RegisteredRun
+from trainlib._registry.sweeps import RecordedTrial, TrialRegistry, point_tags
+from trainlib._training.opening import with_mlflow_callback
+from trainlib.tune._plan import SPACE, SweepPlan
+from trainlib.tune._space import Point
+from trainlib.tune._trial import SweepTrial
+from trainlib.tune.schedulers import TrialScheduler
+
+__all__ = ["SweepRecord"]
+
+_SPENT = "trainlib.sweep.spent_s"
+_NOTE_S = 5.0
+
+
+class SweepRecord:
+    """A sweep in the registry: a parent run, and a child run for each trial. It decides nothing."""
+
+    def __init__(self, run: RegisteredRun, tags: Mapping[str, str]) -> None:
+        self.run = run
+        self._trials = TrialRegistry(run, tags=tags)
+        self._best: float | None = None
+        self._best_step = run.iterations_before
+        self._spent_before = 0.0
+        self._started = time.monotonic()
+        self._noted_s = 0.0
+
+    @classmethod
+    def open(cls, plan: SweepPlan, *, flow_run_id: str | None, tags: Mapping[str, str]) -> SweepRecord:
+        """Find or create the sweep's run.
+
+        Raises:
+            ValueError: a sweep of that name was begun with another param_space.
+        """
+        config, extra = with_mlflow_callback(plan.run_config)
+        run = open_run(
+            config,
+            default_name=f"{plan.trainable.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
+            kind="sweep",
+            run=plan.restored_run,
+            flow_run_id=flow_run_id,
+            tags={**extra, **tags},
+            require=plan.require_same_space,
+        )
+        return cls(run, {key: value for key, value in tags.items() if key.startswith("prefect.")} | extra)
+
+    def describe(self, plan: SweepPlan, scheduler: TrialScheduler) -> bool:
+        """Keep what the sweep is about to do. Gives whether an earlier process had done so, and begun trials."""
+        before = self.run.client.get_run(self.run.run_id).data.tags if self.run.continued else {}
+        self._spent_before = float(before.get(_SPENT, "0"))
+        self.run.save_trainer(plan.settings)  # also of a restored one: its settings may be other ones than before
+        if SPACE in before:
+            return True
+        self.run.continued = False  # its process was killed before it could say what it was about to do
+        config, search = plan.config, plan.config.search_alg
+        params = {
+            "tuned": plan.trainable.name,
+            "search_alg": search if isinstance(search, str) else type(search).__name__,
+            "scheduler": type(scheduler).__name__,
+            "metric": plan.metric,
+            "mode": plan.mode,
+            "num_samples": config.num_samples,
+            "seed": config.seed,
+            "trials": plan.total,
+        }
+        self.run.describe(params, {SPACE: plan.space_digest})  # last: a sweep that has it can be restored
+        return False
+
+    # -- trials ---------------------------------------------------------------------------------------
+
+    def open_trial(self, trial: SweepTrial) -> RegisteredRun:
+        """The run of a trial that starts: a new one, or that of an earlier process."""
+        config = trial.trainer.run_config
+        if trial.recorded is not None:
+            return self._trials.go_on(trial.recorded, config)
+        tags = {"trainlib.framework": trial.trainer.backend_config.framework}
+        return self._trials.create(trial.number, trial.name, trial.point, config, tags)
+
+    def fail_trial(self, run: RegisteredRun, error: Exception, outcome: Outcome) -> None:
+        """End the run of a trial that could not be started."""
+        run.record(AttemptRecord(len(run.attempts) + 1, outcome, None, message=str(error)))
+        run.close("FAILED")
+
+    def end_trial(self, recorded: RecordedTrial, status: str) -> None:
+        """End the run of a trial of an earlier process that did not have its turn again."""
+        self._trials.end(recorded, status)
+
+    def change_point(self, run: RegisteredRun, point: Point) -> None:
+        """A trial goes on with another point; returns when that is written."""
+        run.metrics.note(tags=point_tags(point))
+        run.metrics.flush()  # before the weights come: weights without their params would be another trial's
+
+    @property
+    def trials(self) -> TrialRegistry:
+        """The runs of trials, for reading what earlier processes did."""
+        return self._trials
+
+    # -- the sweep itself -----------------------------------------------------------------------------
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds that the sweep has run, in all processes."""
+        return self._spent_before + time.monotonic() - self._started
+
+    def note_time(self) -> None:
+        """Keep how long the sweep has run, now and then, for a process that continues it."""
+        if self.spent_s - self._noted_s >= _NOTE_S:
+            self._noted_s = self.spent_s
+            self.run.client.set_tag(self.run.run_id, _SPENT, f"{self._noted_s:.1f}")
+
+    def note_best(self, metric: str | None, score: float | None, ended: int) -> None:
+        """Draw the best value by now, where it has changed; ``ended`` is how many trials are over."""
+        if score is not None and score != self._best:
+            self._best = score
+            self._best_step = max(self._best_step + 1, ended)
+            self.run.metrics.write(self._best_step, {f"best_{metric}": score}, time.time(), warn=lambda text: None)
+
+    def close(self, error: BaseException | None) -> None:
+        """End the sweep's run."""
+        cancelled = error is not None and not isinstance(error, Exception)
+        self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")
