@@ -97,3 +97,23 @@ def test_a_sweep_runs_as_a_flow_called_from_python(driver):
     )
     assert process.wait() == 0, process.output
     assert "\n[1, 2]\n" in process.output
+
+
+def test_a_users_own_flows_and_tasks_do_not_shadow_ours(driver, tmp_path):
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "__init__.py").write_text("NAME = 'the user\\'s flows'\n")
+    (tmp_path / "tasks.py").write_text("NAME = 'the user\\'s tasks'\n")
+    process = driver(
+        """
+        import flows, tasks
+        from trainlib import DataParallelTrainer, session
+
+        def loop():
+            import flows, tasks
+            session.report({"names": len([flows.NAME, tasks.NAME])})
+
+        print(flows.NAME, "and", tasks.NAME, DataParallelTrainer(loop).fit().metrics["names"], flush=True)
+        """
+    )
+    assert process.wait() == 0, process.output
+    assert "the user's flows and the user's tasks 2" in process.output

@@ -454,7 +454,7 @@ def test_data_that_turn_out_broken_while_training_are_named(tmp_path, monkeypatc
             scaling_config=TWO,
             datasets={"train": table(4), "other": str(path)},
         ).fit()
-    with pytest.raises(TrainingFailedError, match="there is no dataset 'test'; it has 'train'"):
+    with pytest.raises(TrainingFailedError, match=r"the trainer has no dataset 'test'\. It has 'train'"):
         DataParallelTrainer(
             read_train, train_loop_config={"name": "test"}, scaling_config=TWO, datasets={"train": table(4)}
         ).fit()

@@ -20,6 +20,7 @@ from trainlib import Checkpoint, CheckpointConfig, DataParallelTrainer, RunConfi
 from trainlib._execution.pool import pool
 from trainlib.callbacks import JsonLoggerCallback
 from trainlib.torch import TorchTrainer
+from trainlib.tune import TimeoutStopper
 
 TWO = ScalingConfig(num_workers=2)
 
@@ -339,3 +340,15 @@ def test_idle_workers_reserve_nothing_and_are_let_go(monkeypatch):
     TorchTrainer(counts, scaling_config=TWO).fit()
     assert ray.available_resources()["CPU"] == ray.cluster_resources()["CPU"]
     assert_nothing_left_behind()
+
+
+def test_a_stopper_ends_a_training_that_reports_nothing():
+    def silent() -> None:
+        session.report({"step": 1})
+        time.sleep(60)
+
+    started = time.monotonic()
+    run_config = RunConfig(stop=TimeoutStopper(6))
+    result = DataParallelTrainer(silent, run_config=run_config).fit()
+    assert result.metrics["step"] == 1
+    assert time.monotonic() - started < 40

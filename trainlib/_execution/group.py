@@ -61,7 +61,7 @@ class WorkerGroup:
                     bundle = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
                     actors.append(pool.start(kind, num_gpus=gpus, scheduling_strategy=bundle))
                 else:
-                    actors.append(pool.take(kind))
+                    actors.append(pool.checkout(kind))
             facts = [_facts(actors, kinds, index, pooled=not gpus) for index in range(len(actors))]
         except BaseException:
             for actor, kind in zip(actors, kinds, strict=False):
@@ -102,17 +102,17 @@ class WorkerGroup:
             pool.give_back(kind, actors)
 
     def kill(self, *, keep_rank_zero: bool = False) -> None:
-        """End the workers, whatever they are doing. Those that have been ended already do not mind."""
+        """End the workers, whatever they are doing. Does nothing to those that have ended."""
         ending = self.members[1:] if keep_rank_zero else self.members
         self.members = self.members[:1] if keep_rank_zero else []
         for member in ending:
             pool.end(member.kind, [member.actor])
 
     def warm_spares(self) -> None:
-        """Have as many workers again, ready to take over, without slowing this gang down."""
+        """Start as many workers again in the background, for a retry, without slowing this gang down."""
         if self._reusable:
             for kind, actors in self._by_kind().items():
-                pool.warm(kind, len(actors), behind=True)
+                pool.warm(kind, len(actors), yielding=True)
 
     def _by_kind(self) -> dict[Kind, list[Any]]:
         by_kind: dict[Kind, list[Any]] = {}
@@ -122,7 +122,7 @@ class WorkerGroup:
 
 
 def _facts(actors: list[Any], kinds: list[Kind], index: int, pooled: bool) -> WorkerFacts:
-    """Where a worker is, once it is up. One that died while it was idle is no failure: it is replaced."""
+    """Where a worker is, once it is up. One that died while it was idle is replaced: that is no failure."""
     try:
         return gather([actors[index].facts.remote()], timeout=START_TIMEOUT_S)[0]
     except ray.exceptions.RayActorError as error:

@@ -53,14 +53,17 @@ class Outbox:
 
 
 class _Lines(io.TextIOBase):
-    """A text stream that hands on whole lines."""
+    """A text stream that hands on whole lines. Of a line that is drawn over and over, only the last state counts."""
 
     encoding = "utf-8"
 
     def __init__(self, outbox: Outbox, is_error: bool) -> None:
         self._outbox = outbox
         self._is_error = is_error
-        self._rest = ""
+        self._pieces: list[str] = []
+        """What has been written of the present line."""
+        self._starts_over = False
+        """Whether the next piece overwrites them."""
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
@@ -68,15 +71,34 @@ class _Lines(io.TextIOBase):
         if os.getpid() != self._pid:  # a forked child, e.g. of a data loader: nobody would ever collect its events
             return sys.__stderr__.write(text) if sys.__stderr__ is not None else len(text)
         with self._lock:
-            *lines, self._rest = (self._rest + text).split("\n")
+            *lines, rest = text.split("\n")
             for line in lines:
-                self._outbox.put(Output(line.rsplit("\r", 1)[-1], self._is_error))
+                self._add(line)
+                self._end_line()
+            self._add(rest)
         return len(text)
+
+    def _add(self, text: str) -> None:
+        """Add to the present line. A carriage return makes what follows it overwrite the line, as on a terminal."""
+        visible = text.rstrip("\r")
+        _, overwritten, kept = visible.rpartition("\r")
+        if overwritten or (visible and self._starts_over):
+            self._pieces.clear()
+        if visible:
+            self._pieces.append(kept)
+            self._starts_over = False
+        if text != visible:
+            self._starts_over = True
+
+    def _end_line(self) -> None:
+        self._outbox.put(Output("".join(self._pieces), self._is_error))
+        self._pieces.clear()
+        self._starts_over = False
 
     def finish(self) -> None:
         with self._lock:
-            if self._rest:
-                self.write("\n")
+            if self._pieces:
+                self._end_line()
 
     def writable(self) -> bool:
         return True

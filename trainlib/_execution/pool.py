@@ -1,8 +1,8 @@
 """Warm workers: processes with their framework imported, ready for the next attempt, trial or ``fit()``.
 
-Starting a worker costs seconds, using one milliseconds. A worker whose training function returned is
-reset and kept for a while; one that failed, or that the reset finds changed, is not. Idle workers
-reserve nothing and end with the process that made them.
+Starting a worker takes seconds, using one takes milliseconds. A worker whose training function returned is reset and
+kept for a while. One that failed, or that cannot be reset, is not. Idle workers reserve no resources, and end with the
+process that started them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def idle_seconds() -> float:
 
 @dataclass(frozen=True)
 class Kind:
-    """Workers of one kind can stand in for each other."""
+    """Workers of one kind are interchangeable."""
 
     node_id: str
     threads: int
     state_module: str | None
     cluster: str
-    """A worker of another Ray session is of no use."""
+    """Which Ray session they belong to."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Idle:
 
 
 class WorkerPool:
-    """The idle workers of this process. Thread-safe: trials take from it side by side."""
+    """The idle workers of this process. Thread-safe: trials use it side by side."""
 
     def __init__(self) -> None:
         self._idle: dict[Kind, list[Idle]] = {}
@@ -53,32 +53,35 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._sweeper: threading.Thread | None = None
 
-    def take(self, kind: Kind) -> Any:
-        """An idle worker of that kind, or a new one. Comes back with :meth:`give_back` or :meth:`end`."""
+    def checkout(self, kind: Kind) -> Any:
+        """An idle worker of that kind, or a new one. Return it with :meth:`give_back` or :meth:`end`."""
         with self._lock:
             self._busy[kind] += 1
             idle = self._idle.get(kind)
-            # The one that came last: it has just worked, while one that stands by may still be importing.
+            # The one that came last has just worked; another may still be importing its framework.
             return idle.pop().actor if idle else create(kind)
 
     def start(self, kind: Kind, **placement: Any) -> Any:
-        """A new worker, whatever is idle. Comes back as one that was taken."""
+        """A new worker, even if one is idle. Return it like one from :meth:`checkout`."""
         with self._lock:
             self._busy[kind] += 1
             return create(kind, **placement)
 
-    def warm(self, kind: Kind, count: int, *, behind: bool = False) -> None:
-        """Have at least ``count`` idle workers of that kind; returns at once, they start behind.
+    def warm(self, kind: Kind, count: int, *, yielding: bool = False) -> None:
+        """Start as many workers in the background as are missing to have ``count`` idle ones of that kind.
 
-        With ``behind``, they leave the processor to a training that runs.
+        Args:
+            kind: The kind of worker.
+            count: How many are wanted.
+            yielding: Whether they import their framework only with processor time that nobody else wants.
         """
         if idle_seconds() > 0:
             with self._lock:
                 missing = count - len(self._idle.get(kind, ()))
-                self._keep(kind, [create(kind, behind=behind) for _ in range(missing)])
+                self._keep(kind, [create(kind, yielding=yielding) for _ in range(missing)])
 
     def give_back(self, kind: Kind, actors: Sequence[Any]) -> None:
-        """Take workers back whose training functions have returned. Those that cannot be reset are ended."""
+        """Reset workers whose training functions have returned, and keep them. Those that cannot be reset are ended."""
         clean: list[Any] = []
         try:
             if idle_seconds() > 0:
@@ -92,10 +95,10 @@ class WorkerPool:
         self.end(kind, [actor for actor in actors if actor not in clean])
         with self._lock:
             self._busy[kind] -= len(clean)
-            self._keep(kind, clean[::-1])  # so that the first is taken first again, and a rank stays where it was
+            self._keep(kind, clean[::-1])  # so that each rank gets the same worker the next time
 
     def end(self, kind: Kind, actors: Sequence[Any]) -> None:
-        """End workers that were taken, whatever they are doing."""
+        """End workers that were checked out, whatever they are doing."""
         for actor in actors:
             ray.kill(actor)
         with self._lock:
@@ -140,11 +143,11 @@ class WorkerPool:
             del self._idle[kind]
 
 
-def create(kind: Kind, *, behind: bool = False, **placement: Any) -> Any:
-    """A new worker; ``placement`` overrides where and with what it is started."""
+def create(kind: Kind, *, yielding: bool = False, **placement: Any) -> Any:
+    """A new worker; ``placement`` overrides where it is started, and with which resources."""
     options = {"scheduling_strategy": NodeAffinitySchedulingStrategy(kind.node_id, soft=False), **placement}
     return Worker.options(**options).remote(  # type: ignore[attr-defined]
-        threads=kind.threads, state_module=kind.state_module, behind=behind
+        threads=kind.threads, state_module=kind.state_module, yielding=yielding
     )
 
 

@@ -17,7 +17,7 @@ __all__ = ["HeldPort", "PortRange", "first_free"]
 
 def _in_order(ports: tuple[int, int]) -> tuple[int, int]:
     if ports[0] > ports[1]:
-        raise ValueError(f"{ports[0]} to {ports[1]} is no range of ports: write the lower one first")
+        raise ValueError(f"{ports[0]} to {ports[1]} is not a range of ports. Write the lower one first")
     return ports
 
 
@@ -28,15 +28,15 @@ PortRange = Annotated[tuple[_Port, _Port], AfterValidator(_in_order)]
 T = TypeVar("T")
 
 
-def first_free(ports: PortRange | None, take: Callable[[int], T]) -> T:
-    """What ``take`` gives for the first port that it finds free; without a range, it is given 0.
+def first_free(ports: PortRange | None, bind: Callable[[int], T]) -> T:
+    """What ``bind`` returns for the first port of a range that is free; without a range it is called with 0.
 
     Raises:
         PortsTakenError: no port of the range is free.
     """
     for port in range(ports[0], ports[1] + 1) if ports else (0,):
         try:
-            return take(port)
+            return bind(port)
         except OSError as error:
             if error.errno != errno.EADDRINUSE or ports is None:
                 raise
@@ -44,22 +44,22 @@ def first_free(ports: PortRange | None, take: Callable[[int], T]) -> T:
 
 
 class HeldPort:
-    """A port that nobody else is given, until this process ends or lets it go.
+    """A port that is reserved until it is closed, or this process ends.
 
-    It does not listen, and lets a server of this user bind the same port beside it: so the port goes from
-    being reserved to being used without being free in between.
+    It does not listen, and lets a server of this user bind the same port: so the port is never free between being
+    reserved and being used.
     """
 
     def __init__(self, port: int) -> None:
         self._socket = socket.socket()
         self._lock: socket.socket | None = None
         try:
-            if port:  # also one that still waits for the last packets of a connection that is over
+            if port:  # it may still be in TIME_WAIT from an earlier connection
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind(("", port))
             self.number = int(self._socket.getsockname()[1])
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if sys.platform == "linux":  # two that are held like this would not mind each other
+            if sys.platform == "linux":  # with SO_REUSEADDR, two reservations would not exclude each other
                 self._lock = socket.socket(socket.AF_UNIX)
                 self._lock.bind(f"\0trainlib-port-{self.number}")
         except BaseException:
@@ -67,7 +67,7 @@ class HeldPort:
             raise
 
     def close(self) -> None:
-        """Let it go."""
+        """Release the port."""
         self._socket.close()
         if self._lock is not None:
             self._lock.close()

@@ -1,6 +1,6 @@
-"""Bringing a worker process back to how it was before it ran a training function, so that another one can use it.
+"""Resets a worker process to the state it had before it ran a training function, so that another one can use it.
 
-What cannot be brought back is found out, and then the process is not used again.
+A process that cannot be reset is found out, and not used again.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class ProcessState:
 
 
 def snapshot(state_module: str | None) -> ProcessState:
-    """How this process is now."""
+    """The present state of this process."""
     framework = importlib.import_module(state_module).snapshot() if state_module else None
     gc.collect()
-    gc.freeze()  # what is there now stays, so collecting what a training function leaves need not look at it
+    gc.freeze()  # what exists now stays, so later collections can skip it
     root = logging.getLogger()
     return ProcessState(
         environment=dict(os.environ),
@@ -62,7 +62,7 @@ def snapshot(state_module: str | None) -> ProcessState:
 
 
 def restore(state: ProcessState, state_module: str | None) -> str | None:
-    """Bring this process back to ``state``. None when that worked, else what is in the way."""
+    """Reset this process to ``state``. Returns None, or what prevents it."""
     if threads := [t.name for t in threading.enumerate() if t.ident not in state.threads and not _is_rays(t)]:
         return f"threads are still running: {', '.join(sorted(threads))}"
     if children := _children():
@@ -95,18 +95,18 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 def _is_users(module: ModuleType) -> bool:
     """Whether a module is the user's own, rather than an installed library."""
     file = getattr(module, "__file__", None)
-    if module.__name__ == "__main__" or module.__name__.partition(".")[0] in ("trainlib", "tasks", "flows", "ray"):
+    if module.__name__ == "__main__" or module.__name__.partition(".")[0] in ("trainlib", "ray"):
         return False
     return bool(file) and not str(file).startswith(_LIBRARIES) and str(file).endswith(".py")
 
 
 def _is_rays(thread: threading.Thread) -> bool:
-    """Threads of Ray's own executors come and go; they are no sign of the user's code."""
+    """Whether a thread belongs to Ray, whose executors start and end threads at any time."""
     return isinstance(thread, threading._DummyThread) or thread.name.startswith("ray")
 
 
 def _children() -> list[int]:
-    """Child processes, without those of Ray. Linux tells them; elsewhere there is no cheap way to ask."""
+    """The pids of child processes. Only Linux has a cheap way to list them."""
     children: list[int] = []
     for tasks in Path("/proc/self/task").glob("*/children"):
         try:

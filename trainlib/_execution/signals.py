@@ -1,8 +1,8 @@
 """Signals that are not lost.
 
-A signal's handler raises an exception in the main thread. If that happens to be in a destructor, or in the callback of
-a weak reference, Python prints it and goes on, and whoever pressed Ctrl-C waits in vain. So the signal is remembered
-here, and its handler is called once more from where the exception gets through.
+A signal's handler raises an exception in the main thread. If that happens inside a destructor, or the callback of a weak
+reference, Python prints the exception and goes on, so that Ctrl-C has no effect. So the signal is remembered here, and
+its handler is called once more from a place where the exception gets through.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _arrived: list[int] = []
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Remember the signals that ask to end, for as long as the block runs. In the main thread; elsewhere none arrive."""
+    """Remember SIGINT and SIGTERM while the block runs. Only the main thread receives them; elsewhere this does nothing."""
     if threading.current_thread() is not threading.main_thread() or _handlers:
         yield
         return
@@ -39,7 +39,7 @@ def remembered() -> Iterator[None]:
 
 
 def raise_lost() -> None:
-    """Raise what a signal should have raised already. Called where a main thread waits, and never during clean-up."""
+    """Raise what a signal should have raised already. Called where the main thread waits, and never during clean-up."""
     if _arrived and threading.current_thread() is threading.main_thread():
         number = _arrived[-1]
         _handlers[number](number, None)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-_LOOK_S = 0.2
+_CHECK_S = 0.2
 _thread = threading.local()
 
 
@@ -25,7 +25,7 @@ class CancelledInThreadError(BaseException):
 
 @contextmanager
 def cancelled_by(event: threading.Event) -> Iterator[None]:
-    """Let an event end what this thread waits for in the block."""
+    """Within the block, setting ``event`` ends whatever this thread waits for."""
     _thread.cancel = event
     try:
         yield
@@ -34,7 +34,7 @@ def cancelled_by(event: threading.Event) -> Iterator[None]:
 
 
 def raise_if_cancelled() -> None:
-    """Raise if somebody has cancelled what this thread does."""
+    """Raise if the event of :func:`cancelled_by` is set."""
     event = getattr(_thread, "cancel", None)
     if event is not None and event.is_set():
         raise CancelledInThreadError
@@ -46,10 +46,12 @@ def gather(refs: Sequence[Any], timeout: float | None = None) -> list[Any]:
     futures = [ref.future() for ref in refs]
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        look = left if getattr(_thread, "cancel", None) is None else min(_LOOK_S, left if left is not None else _LOOK_S)
-        done, pending = concurrent.futures.wait(futures, timeout=look, return_when=concurrent.futures.FIRST_EXCEPTION)
+        step = (
+            left if getattr(_thread, "cancel", None) is None else min(_CHECK_S, left if left is not None else _CHECK_S)
+        )
+        done, pending = concurrent.futures.wait(futures, timeout=step, return_when=concurrent.futures.FIRST_EXCEPTION)
         raise_if_cancelled()
-        if not pending or look == left or any(future.exception() for future in done):
+        if not pending or step == left or any(future.exception() for future in done):
             break
     for future in futures:
         if future in done:

@@ -14,33 +14,33 @@ from trainlib._execution.pool import pool
 from trainlib.config import ScalingConfig
 from trainlib.errors import ConnectionFailedError
 
-_preparing: threading.Thread | None = None
+_running: threading.Thread | None = None
 
 
 def start(scaling: ScalingConfig, backend: BackendConfig) -> None:
-    """Connect to Ray and warm the workers of a gang, behind whatever comes next.
+    """Connect to Ray and start the workers of a gang in the background.
 
-    It only saves time: an attempt does what is missing itself.
+    This only saves time: an attempt does itself what is missing.
     """
-    global _preparing
-    _preparing = threading.Thread(target=_prepare, args=(_preparing, scaling, backend), name="prepare-ray", daemon=True)
-    _preparing.start()
+    global _running
+    _running = threading.Thread(target=_warm_up, args=(_running, scaling, backend), name="warm-up", daemon=True)
+    _running.start()
 
 
 def wait() -> None:
-    """Return when what was started is done, so that nothing is done twice."""
-    if _preparing is not None:
-        _preparing.join()
+    """Wait for what :func:`start` has begun, so that nothing is done twice."""
+    if _running is not None:
+        _running.join()
 
 
-def _prepare(before: threading.Thread | None, scaling: ScalingConfig, backend: BackendConfig) -> None:
+def _warm_up(before: threading.Thread | None, scaling: ScalingConfig, backend: BackendConfig) -> None:
     if before is not None:
-        before.join()  # who waits for this one, waits for both
+        before.join()  # so that waiting for this one is waiting for both
     try:
         cluster.connect()
     except ConnectionFailedError:
-        return  # the attempt meets it again, and tells
-    # On more than one node it is not known yet where the gang will be; workers with GPUs cannot be warmed.
+        return  # the attempt meets it again, and raises it
+    # With several nodes it is not known yet where the gang will be. Workers with GPUs start inside their bundle.
     nodes = [node for node in ray.nodes() if node["Alive"]]
     if len(nodes) == 1 and not scaling.use_gpu and never_fits(scaling) is None:
         pool.warm(kind_of(scaling, backend, nodes[0]["NodeID"]), scaling.num_workers)

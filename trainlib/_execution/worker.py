@@ -48,12 +48,12 @@ class WorkerFacts:
 class Worker:
     """Runs training functions, one at a time. It knows nothing of retries or of MLflow."""
 
-    def __init__(self, threads: int, state_module: str | None, behind: bool) -> None:
+    def __init__(self, threads: int, state_module: str | None, yielding: bool) -> None:
         # Before the framework is imported: thread pools are sized when it is.
         os.environ["OMP_NUM_THREADS"] = str(threads)
         _keep_freed_memory()
-        if state_module and behind:
-            _import_behind(state_module)
+        if state_module and yielding:
+            _import_yielding(state_module)
         elif state_module:
             importlib.import_module(state_module)
         self._state_module = state_module
@@ -64,7 +64,7 @@ class Worker:
 
     @ray.method(concurrency_group="control")
     def facts(self) -> WorkerFacts:
-        """Where it is. Also tells that it is alive."""
+        """Where it is. An answer also shows that it is alive."""
         context = ray.get_runtime_context()
         return WorkerFacts(context.get_node_id(), ray.util.get_node_ip_address(), socket.gethostname(), os.getpid())
 
@@ -73,11 +73,11 @@ class Worker:
         return pickle.loads(function)()
 
     def start(self, function: bytes, assignment: Assignment) -> None:
-        """Start the training function; :meth:`poll` tells how it goes."""
+        """Start the training function; :meth:`poll` returns what happens in it."""
         os.environ.update(assignment.environment)
         sys.path += [path for path in assignment.import_path if path not in sys.path]
         if assignment.context.world_rank == 0:
-            _prepare_staging(Path(assignment.staging), assignment.shares_disk)
+            _require_staging(Path(assignment.staging), assignment.shares_disk)
         self._outbox = Outbox()
         self._session = WorkerSession(assignment, self._outbox)
         self._thread = threading.Thread(
@@ -131,7 +131,7 @@ class Worker:
         storage.upload(Path(staged), location)
 
     def reset(self) -> str | None:
-        """Make it ready for another training function. None when it is, else what is in the way."""
+        """Make it ready for another training function. Returns None, or what prevents that."""
         if self._thread is not None:
             self._thread.join(timeout=1.0)
             if self._thread.is_alive():
@@ -144,8 +144,8 @@ class Worker:
 def _keep_freed_memory() -> None:
     """Have the C library keep what a training step frees for the next step.
 
-    In a thread, which is where training functions run, it gives it back to the system at once, and the next step
-    has to have every page made again, which costs a small network a fifth of its speed.
+    In a thread, which is where training functions run, it returns it to the system at once. The next step then gets
+    every page anew, which costs a small network a fifth of its speed.
     """
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt
@@ -155,7 +155,7 @@ def _keep_freed_memory() -> None:
     mallopt(_TRIM_THRESHOLD, 256 * 1024**2)
 
 
-def _import_behind(module: str) -> None:
+def _import_yielding(module: str) -> None:
     """Import only with processor time that nobody else wants: others are training."""
 
     def load() -> None:
@@ -170,18 +170,18 @@ def _import_behind(module: str) -> None:
     importlib.import_module(module)  # raises here what it raised there
 
 
-def _prepare_staging(folder: Path, shares_disk: bool) -> None:
+def _require_staging(folder: Path, shares_disk: bool) -> None:
     if not shares_disk:
         folder.mkdir(parents=True, exist_ok=True)
     elif not folder.is_dir():
         raise RuntimeError(
-            f"the folder {folder} is not there on node {socket.gethostname()}: checkpoints are kept on a disk that this "
+            f"the folder {folder} does not exist on node {socket.gethostname()}: checkpoints are kept on a disk that this "
             "node cannot see. Set RunConfig.storage_path to shared storage, or use an MLflow server."
         )
 
 
 def _portable(value: Any) -> bytes:
-    """A training function's value, if it can leave the process; handles and locks cannot, and become None."""
+    """What a training function returned, pickled. What cannot be pickled, such as a lock, becomes None."""
     try:
         return cloudpickle.dumps(value)
     except Exception:
@@ -189,5 +189,5 @@ def _portable(value: Any) -> bytes:
 
 
 def pickled(function: Callable[..., Any], *args: Any) -> bytes:
-    """A call that a worker can be sent."""
+    """A function and its arguments, as a worker takes them."""
     return cloudpickle.dumps(lambda: function(*args))

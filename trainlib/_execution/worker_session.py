@@ -105,9 +105,9 @@ class WorkerSession:
     def dataset_shard(self, name: str) -> DatasetShard:
         shards = self._assignment.shards
         if name not in shards:
-            there = f"it has {_names(shards)}" if shards else "it has none"
+            there = f"It has {_names(shards)}" if shards else "It has none"
             raise DataError(
-                f"there is no dataset {name!r}; {there}: pass it to the trainer, datasets={{{name!r}: ...}}"
+                f"the trainer has no dataset {name!r}. {there}: pass it to the trainer, datasets={{{name!r}: ...}}"
             )
         return shards[name].tell(lambda dataset, rows: self._outbox.put(EpochRead(dataset, rows, self._iteration + 1)))
 
@@ -126,8 +126,8 @@ class WorkerSession:
     def others_left(self, ranks: list[int]) -> None:
         """These ranks have returned. An epoch starts on all ranks at once, so there is none any more."""
         left = OutOfStepError(
-            f"rank(s) {', '.join(map(str, ranks))} returned, but this one goes on reading the dataset: every rank has to "
-            "read it equally often"
+            f"rank(s) {', '.join(map(str, ranks))} returned, but this one goes on reading the dataset. Every rank must read "
+            "it equally often."
         )
         for shard in self._assignment.shards.values():
             if shard.refuse_epochs(left):
@@ -147,7 +147,7 @@ class WorkerSession:
         self._last = now
 
     def _remember(self, checkpoint: Checkpoint | None) -> None:
-        """Make it the latest one, unless it is a directory, which its owner may delete at once."""
+        """Make it the latest checkpoint, unless it is a directory, which the caller may delete at once."""
         if checkpoint is not None and checkpoint.get_internal_representation()[0] == "dict":
             self._checkpoint = checkpoint
 
@@ -185,9 +185,9 @@ class WorkerSession:
             if name in found:
                 return float(as_numbers({name: found[name]})[name])
         raise ScoreNotReportedError(
-            f"checkpoint_score_attribute is {name!r}, but the checkpoint came without it. Its dict has "
-            f"{_names(data)}, the metrics reported with it are {_names(metrics)}: report {name!r} with each "
-            "checkpoint, or name one of these in CheckpointConfig."
+            f"checkpoint_score_attribute is {name!r}, but a checkpoint was reported without it. Its dict has {_names(data)}, "
+            f"the metrics reported with it are {_names(metrics)}. Report {name!r} with each checkpoint, or name one of "
+            "these in CheckpointConfig."
         )
 
     def _wait_for_the_slowest(self) -> None:

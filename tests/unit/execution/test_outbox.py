@@ -38,3 +38,29 @@ def test_prints_become_lines():
     events = outbox.drain(0.0)
     assert [event.text for event in events if not event.is_error] == ["one", "two", "bar 20%", "no newline"]
     assert [event.text for event in events if event.is_error] == ["problem"]
+
+
+def test_of_a_progress_bar_the_last_state_is_shown_whichever_way_it_is_drawn():
+    outbox = Outbox()
+    with prints_into(outbox):
+        for percent in (10, 20, 30):
+            print(f"\rtqdm {percent}%", end="")
+        print()
+        for percent in (10, 20, 30):
+            print(f"keras {percent}%", end="\r")
+        print()
+        print("a file with\r")
+        for percent in (10, 20):
+            print(f"\rin pieces {percent}", end="")
+            print("%", end="")
+    assert [event.text for event in outbox.drain(0.0)] == ["tqdm 30%", "keras 30%", "a file with", "in pieces 20%"]
+
+
+def test_an_update_of_a_progress_bar_costs_the_same_however_many_came_before():
+    """What is kept of the line is what would have to be gone through at the next update."""
+    outbox = Outbox()
+    with prints_into(outbox):
+        for step in range(1000):
+            print(f"\r{step}/1000 [####]", end="")
+            assert sum(map(len, sys.stdout._pieces)) < 20
+    assert [event.text for event in outbox.drain(0.0)] == ["999/1000 [####]"]
