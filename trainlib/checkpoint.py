@@ -21,7 +21,7 @@ __all__ = ["Checkpoint"]
 DICT_FILE = "dict_checkpoint.pkl"
 PREPROCESSOR_KEY = "_preprocessor"
 PREPROCESSOR_FILE = "preprocessor.pkl"
-FILLED_IN = ("_timestamp", PREPROCESSOR_KEY, "_current_checkpoint_id")
+ADDED_KEYS = ("_timestamp", PREPROCESSOR_KEY, "_current_checkpoint_id")
 """What a saved dict has besides what the training function put into it."""
 
 

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from trainlib import _storage as storage
-from trainlib._data.prepared import PreparedData
-from trainlib._data.preparing import plan, prepare
+from trainlib._data.manifest import PreprocessedData
+from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
 from trainlib._data.spec import PreprocessSpec, SplitSpec, StepSpec
 from trainlib.errors import DataError
 
@@ -29,13 +29,13 @@ def people(rows: int = 100) -> pd.DataFrame:
     return table.assign(day=rng.permutation(rows), label=np.arange(rows) % 3)
 
 
-def prepared(source, tmp_path: Path, said: list[str] | None = None, **spec) -> PreparedData:
+def prepared(source, tmp_path: Path, said: list[str] | None = None, **spec) -> PreprocessedData:
     settings = {"target": "label", "storage_path": str(tmp_path / "prepared"), **spec}
     tell = said.append if said is not None else lambda text: None
-    return prepare(plan(PreprocessSpec(source=str(source), **settings)), tell)
+    return run_preprocessing(plan_preprocessing(PreprocessSpec(source=str(source), **settings)), tell)
 
 
-def parts(data: PreparedData) -> tuple[pd.DataFrame, pd.DataFrame]:
+def parts(data: PreprocessedData) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.read_parquet(data.train), pd.read_parquet(data.validation)
 
 
@@ -91,25 +91,25 @@ def test_a_preprocessor_of_ones_own(source, tmp_path):
     from ray.data.preprocessors import MinMaxScaler
 
     spec = PreprocessSpec(source=str(source), target="label", storage_path=str(tmp_path / "prepared"))
-    data = prepare(plan(spec, MinMaxScaler(columns=["x"])), print)
+    data = run_preprocessing(plan_preprocessing(spec, MinMaxScaler(columns=["x"])), print)
     assert parts(data)[0]["x"].max() == 1.0
-    assert plan(spec, MinMaxScaler(columns=["x"])).folder == data.folder
-    assert plan(spec, MinMaxScaler(columns=["day"])).folder != data.folder
-    assert plan(spec).folder != data.folder
+    assert plan_preprocessing(spec, MinMaxScaler(columns=["x"])).folder == data.folder
+    assert plan_preprocessing(spec, MinMaxScaler(columns=["day"])).folder != data.folder
+    assert plan_preprocessing(spec).folder != data.folder
     by_hand = PreprocessSpec(source=str(source), target="label", steps=SCALED)
     by_form = PreprocessSpec.model_validate_json(by_hand.model_dump_json())
-    assert plan(by_hand).key == plan(by_form).key
+    assert plan_preprocessing(by_hand).key == plan_preprocessing(by_form).key
 
 
 def test_the_same_is_never_prepared_twice(source, tmp_path, driver):
     script = """
         import sys
-        from trainlib._data.preparing import plan, prepare
+        from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
         from trainlib._data.spec import PreprocessSpec, StepSpec
 
         steps = [StepSpec(name="StandardScaler", columns=["x"])]
         spec = PreprocessSpec(source=sys.argv[1], target="label", storage_path=sys.argv[2], steps=steps)
-        print("in", prepare(plan(spec), print).folder)
+        print("in", run_preprocessing(plan_preprocessing(spec), print).folder)
     """
     folder = tmp_path / "prepared"
     both = [driver(script, str(source), str(folder)) for _ in range(2)]
@@ -230,7 +230,7 @@ def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
     said: list[str] = []
 
     @flow
-    def mine() -> PreparedData:
+    def mine() -> PreprocessedData:
         return preprocess(PreprocessSpec(source=str(source), storage_path=str(tmp_path / "prepared")), say=said.append)
 
     data = mine()

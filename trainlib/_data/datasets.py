@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from trainlib._data.prepared import made_from
-from trainlib._data.sources import Source, look_at
+from trainlib._data.manifest import made_from
+from trainlib._data.sources import Source, inspect_source
 from trainlib.errors import DataError
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ class OpenDataset:
     facts: DatasetFacts
 
 
-def look_at_all(datasets: dict[str, Any]) -> dict[str, Source]:
+def inspect_sources(datasets: dict[str, Any]) -> dict[str, Source]:
     """Look at the datasets that are files, before anything is started.
 
     Raises:
         DataError: what is wrong, and with which file.
     """
-    return {name: look_at(given) for name, given in datasets.items() if isinstance(given, (str, os.PathLike))}
+    return {name: inspect_source(given) for name, given in datasets.items() if isinstance(given, (str, os.PathLike))}
 
 
 def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDataset:
@@ -72,18 +72,18 @@ def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDat
     import ray.data
 
     if isinstance(given, (str, os.PathLike)):
-        source = source or look_at(given)
+        source = source or inspect_source(given)
         origin = made_from(source.uri)
         facts = DatasetFacts(name, source.uri, "files", source.digest(), source.rows, source.columns, origin)
         return OpenDataset(source.read(), facts)
     if isinstance(given, pd.DataFrame):
-        return _of_frame(name, given)
+        return _from_frame(name, given)
     if isinstance(given, ray.data.Dataset):
         return OpenDataset(given, _facts_of_ray(name, given))
     if type(given).__module__.partition(".")[0] == "datasets":
-        return _of_hugging_face(name, given)
+        return _from_hugging_face(name, given)
     if callable(given):
-        return _of_function(name, given)
+        return _from_function(name, given)
     raise TypeError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
 
 
@@ -109,7 +109,7 @@ def require_dataset(name: str, given: Any) -> None:
         raise DataError(f"datasets[{name!r}] is a DataFrame without {'columns' if len(given) else 'rows'}")
 
 
-def _of_frame(name: str, frame: Any) -> OpenDataset:
+def _from_frame(name: str, frame: Any) -> OpenDataset:
     import pandas as pd
     import ray.data
 
@@ -125,7 +125,7 @@ def _of_frame(name: str, frame: Any) -> OpenDataset:
     return OpenDataset(ray.data.from_pandas(frame), facts)
 
 
-def _of_hugging_face(name: str, given: Any) -> OpenDataset:
+def _from_hugging_face(name: str, given: Any) -> OpenDataset:
     import datasets
     import ray.data
 
@@ -141,7 +141,7 @@ def _of_hugging_face(name: str, given: Any) -> OpenDataset:
     )
 
 
-def _of_function(name: str, make: Callable[[], Any]) -> OpenDataset:
+def _from_function(name: str, make: Callable[[], Any]) -> OpenDataset:
     made = make()
     if callable(made) and type(made).__module__.partition(".")[0] not in ("ray", "datasets", "pandas"):
         raise TypeError(f"the function for datasets[{name!r}] returned a {type(made).__name__}: return {_ACCEPTED}")

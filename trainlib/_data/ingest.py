@@ -14,9 +14,9 @@ from ray.util import placement_group_table
 
 from trainlib._data.config import DataConfig
 from trainlib._data.datasets import OpenDataset, open_dataset, require_rows
-from trainlib._data.explaining import explained
-from trainlib._data.prepared import applied_before
-from trainlib._data.preprocessors import fitted, in_words, is_fitted, one_after_the_other, require_columns
+from trainlib._data.manifest import saved_preprocessor
+from trainlib._data.pipeline_errors import readable_errors
+from trainlib._data.preprocessors import chained, fitted, is_fitted, require_columns, summarize
 from trainlib._data.quiet import quiet
 from trainlib._data.shard import DatasetShard
 from trainlib._data.sources import Source
@@ -66,10 +66,10 @@ class Ingest:
                 if each.facts.rows is not None and self._config.splits(name):
                     require_rows(name, each.facts.source, each.facts.rows, workers)
             self.opened = self._preprocessed(opened, say)
-            before = applied_before(self._given.get("train"))
-            self.applied = one_after_the_other(before, self.preprocessor)
+            before = saved_preprocessor(self._given.get("train"))
+            self.applied = chained(before, self.preprocessor)
 
-    def beside(self, scaling: ScalingConfig) -> ScalingConfig:
+    def leave_room_for_reading(self, scaling: ScalingConfig) -> ScalingConfig:
         """The gang, so that CPUs are left for reading: workers hold theirs for as long as they train, and a pipeline
         without one would wait for ever, and they for it.
 
@@ -119,8 +119,8 @@ class Ingest:
                     preprocessor, each.facts.columns, f"the dataset {each.facts.name!r} ({each.facts.source})"
                 )
         if not is_fitted(preprocessor):
-            say(f"fitting {in_words(preprocessor)} on train")
-            with explained("the dataset 'train'"):
+            say(f"fitting {summarize(preprocessor)} on train")
+            with readable_errors("the dataset 'train'"):
                 preprocessor = fitted(preprocessor, opened["train"].dataset)
         self.preprocessor = preprocessor
         return {name: OpenDataset(preprocessor.transform(each.dataset), each.facts) for name, each in opened.items()}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelCounts:
     """What is known of the labels of some rows."""
 
     rows: int = 0
@@ -24,16 +24,16 @@ class Labels:
     """A value that there is."""
     vary: bool = False
 
-    def then(self, other: Labels) -> Labels:
+    def plus(self, other: LabelCounts) -> LabelCounts:
         """Of these rows and those that come after them.
 
         Example:
-            >>> Labels(rows=2, one="1").then(Labels(rows=3, missing=1, first_missing=2, one="1"))
-            Labels(rows=5, missing=1, first_missing=4, one='1', vary=False)
+            >>> LabelCounts(rows=2, one="1").plus(LabelCounts(rows=3, missing=1, first_missing=2, one="1"))
+            LabelCounts(rows=5, missing=1, first_missing=4, one='1', vary=False)
         """
         later = other.first_missing + self.rows if other.first_missing is not None else None
         differ = self.one is not None and other.one is not None and self.one != other.one
-        return Labels(
+        return LabelCounts(
             self.rows + other.rows,
             self.missing + other.missing,
             self.first_missing if self.first_missing is not None else later,
@@ -42,20 +42,20 @@ class Labels:
         )
 
 
-def _look_at(dataset: ray.data.Dataset, target: str) -> Labels:
-    looks = dataset.select_columns([target]).map_batches(
-        _look,  # type: ignore[arg-type]
+def _count_labels(dataset: ray.data.Dataset, target: str) -> LabelCounts:
+    counts = dataset.select_columns([target]).map_batches(
+        _count_batch,  # type: ignore[arg-type]
         batch_format="pyarrow",
         batch_size=None,
         fn_kwargs={"target": target},
     )
-    labels = Labels()
-    for row in looks.iter_rows():
-        labels = labels.then(Labels(**row))
+    labels = LabelCounts()
+    for row in counts.iter_rows():
+        labels = labels.plus(LabelCounts(**row))
     return labels
 
 
-def _require_none_missing(labels: Labels, column: str, what: str, source: str) -> None:
+def _require_none_missing(labels: LabelCounts, column: str, what: str, source: str) -> None:
     if labels.missing:
         raise DataError(
             f"{labels.missing} of {labels.rows} rows of {source} have no {what} in column {column!r}, the first of them is "
@@ -65,12 +65,12 @@ def _require_none_missing(labels: Labels, column: str, what: str, source: str) -
 
 def require_complete(dataset: ray.data.Dataset, column: str, source: str) -> None:
     """Raise an error for rows that have nothing in a column."""
-    _require_none_missing(_look_at(dataset, column), column, "value", source)
+    _require_none_missing(_count_labels(dataset, column), column, "value", source)
 
 
 def require_labels(dataset: ray.data.Dataset, target: str, source: str) -> int:
     """Raise an error for labels that are missing or all the same. Gives the number of rows."""
-    labels = _look_at(dataset, target)
+    labels = _count_labels(dataset, target)
     _require_none_missing(labels, target, "label", source)
     if not labels.vary:
         raise DataError(
@@ -80,7 +80,7 @@ def require_labels(dataset: ray.data.Dataset, target: str, source: str) -> int:
     return labels.rows
 
 
-def _look(batch: pa.Table, target: str) -> dict[str, list[Any]]:
+def _count_batch(batch: pa.Table, target: str) -> dict[str, list[Any]]:
     import pyarrow as pa
     from pyarrow import compute
 

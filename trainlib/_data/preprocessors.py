@@ -80,7 +80,7 @@ def require_numbers(preprocessor: Preprocessor, schema: pa.Schema, where: str) -
             )
 
 
-def one_after_the_other(first: Preprocessor | None, second: Preprocessor | None) -> Preprocessor | None:
+def chained(first: Preprocessor | None, second: Preprocessor | None) -> Preprocessor | None:
     """Both, as one."""
     from ray.data.preprocessors import Chain
 
@@ -116,12 +116,12 @@ def _code_of(code: Any) -> str:
         return hashlib.sha256(cloudpickle.dumps(code)).hexdigest()
 
 
-def in_words(preprocessor: Preprocessor | None) -> str:
+def summarize(preprocessor: Preprocessor | None) -> str:
     """What is applied to which columns, short enough for a line.
 
     Example:
         >>> from ray.data.preprocessors import StandardScaler
-        >>> in_words(StandardScaler(columns=["a", "b", "c", "d"]))
+        >>> summarize(StandardScaler(columns=["a", "b", "c", "d"]))
         'StandardScaler(a, b, c and 1 more)'
     """
     if preprocessor is None:

@@ -8,7 +8,7 @@ from typing import Any
 from ray.data import DataIterator
 from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIterator
 
-from trainlib._data.explaining import explained
+from trainlib._data.pipeline_errors import readable_errors
 from trainlib.errors import DataError
 
 __all__ = ["DatasetShard"]
@@ -33,7 +33,7 @@ class DatasetShard(DataIterator):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_on_epoch": None, "_begins": None}
 
-    def tell(self, on_epoch: Callable[[str, int], None]) -> DatasetShard:
+    def on_epoch_end(self, on_epoch: Callable[[str, int], None]) -> DatasetShard:
         """Have somebody told of each whole epoch: the dataset's name, and how many rows were read. Gives itself."""
         self._on_epoch = on_epoch
         return self
@@ -63,7 +63,7 @@ class DatasetShard(DataIterator):
     # -- what all the ways of reading come down to ------------------------------------------------------
 
     def _to_ref_bundle_iterator(self) -> Any:
-        with explained(f"the dataset {self._name!r}"):  # of a whole dataset, this reads the first rows already
+        with readable_errors(f"the dataset {self._name!r}"):  # of a whole dataset, this reads the first rows already
             bundles, stats, executor = self._shard._to_ref_bundle_iterator()
         if isinstance(self._shard, StreamSplitDataIterator):
             self._shard._active_epoch = None  # until all workers have begun this one
@@ -75,7 +75,7 @@ class DatasetShard(DataIterator):
         try:
             if self._refusal is not None:
                 raise self._refusal
-            with explained(f"the dataset {self._name!r}"):
+            with readable_errors(f"the dataset {self._name!r}"):
                 for bundle in bundles:
                     rows += bundle.num_rows() or 0
                     yield bundle

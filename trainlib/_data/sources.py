@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import ray.data
 
-__all__ = ["Source", "look_at"]
+__all__ = ["Source", "inspect_source"]
 
 # Text files up to this size in all are read from end to end when they are looked at, which takes a second or two.
 READ_WHOLE = 256 * 1024**2
 # Files up to this size in all are told apart by their bytes; larger ones by name, size and time of change.
 HASH_WHOLE = 1024**3
-_AT_ONCE = 16
+_THREADS = 16
 # What stores call that which changes with a file's bytes.
 _VERSIONS = (
     "ETag",
@@ -52,7 +52,7 @@ class Source:
         >>> import pathlib, tempfile
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> _ = (folder / "points.csv").write_text("x,y\\n1,2\\n3,4\\n")
-        >>> source = look_at(str(folder))
+        >>> source = inspect_source(str(folder))
         >>> source.format, source.rows, dict(source.columns)
         ('csv', 2, {'x': 'int64', 'y': 'int64'})
     """
@@ -81,7 +81,7 @@ class Source:
         """Changes when the bytes of any file may have changed."""
         filesystem, _ = filesystem_of(self.uri)
         mark = _hash if self.is_local and self.size <= HASH_WHOLE else _version
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
+        with ThreadPoolExecutor(_THREADS) as threads:
             marks = list(threads.map(lambda path: mark(filesystem, path), self.paths))
         names = [path.rsplit("/", 1)[-1] for path in self.paths]
         return hashlib.sha256(repr(list(zip(names, marks, strict=True))).encode()).hexdigest()[:16]
@@ -105,7 +105,7 @@ class Source:
         return ray.data.read_csv(paths, convert_options=types, **common)
 
 
-def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
+def inspect_source(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
     """Find the files, and see that they can be read and belong together.
 
     Text files are read from end to end if they are small, or if ``whole`` asks for it.
@@ -125,20 +125,20 @@ def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
             f"{uri} has files of different formats, {one} and {other}: name those of one format, e.g. *.csv"
         )
     format = formats[paths[0]]
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with ThreadPoolExecutor(_THREADS) as threads:
         sizes = list(threads.map(filesystem.size, paths))
     size = sum(each or 0 for each in sizes)
     for path, each in zip(paths, sizes, strict=True):
         if each == 0:
             raise DataError(f"{path} is empty, with not even a header: remove it, or write it again")
     whole = whole or size <= READ_WHOLE
-    look = _look_once if storage.local_path(uri) is not None else _look
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        looks = list(threads.map(lambda path: look(filesystem, path, format, whole), paths))
-    schema = looks[0].schema
-    for path, found in zip(paths[1:], looks[1:], strict=True):
-        schema = _together(schema, found.schema, paths[0], path, format)
-    rows = [found.rows for found in looks]
+    inspect = _inspect_if_changed if storage.local_path(uri) is not None else _inspect_file
+    with ThreadPoolExecutor(_THREADS) as threads:
+        infos = list(threads.map(lambda path: inspect(filesystem, path, format, whole), paths))
+    schema = infos[0].schema
+    for path, found in zip(paths[1:], infos[1:], strict=True):
+        schema = _merge_schemas(schema, found.schema, paths[0], path, format)
+    rows = [found.rows for found in infos]
     known = None if any(each is None for each in rows) else sum(each or 0 for each in rows)
     if known == 0:
         raise DataError(f"{uri} has no rows: {'its files have' if len(paths) > 1 else 'it has'} columns alone")
@@ -149,27 +149,27 @@ def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _FileInfo:
     schema: pa.Schema
     rows: int | None
 
 
-def _look(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
-    return (_look_at_parquet if format == "parquet" else _look_at_text)(filesystem, path, format, whole)
+def _inspect_file(filesystem: Any, path: str, format: Format, whole: bool) -> _FileInfo:
+    return (_inspect_parquet if format == "parquet" else _inspect_text)(filesystem, path, format, whole)
 
 
-def _look_once(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+def _inspect_if_changed(filesystem: Any, path: str, format: Format, whole: bool) -> _FileInfo:
     """A file on this disk that has not changed is not read again, e.g. for each trial of a sweep."""
     status = os.stat(path)
-    return _remembered_look(filesystem, path, format, whole, status.st_size, status.st_mtime_ns)
+    return _inspect_cached(filesystem, path, format, whole, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=10_000)
-def _remembered_look(filesystem: Any, path: str, format: Format, whole: bool, size: int, changed: int) -> _Look:
-    return _look(filesystem, path, format, whole)
+def _inspect_cached(filesystem: Any, path: str, format: Format, whole: bool, size: int, changed: int) -> _FileInfo:
+    return _inspect_file(filesystem, path, format, whole)
 
 
-def _look_at_parquet(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+def _inspect_parquet(filesystem: Any, path: str, format: Format, whole: bool) -> _FileInfo:
     """Its footer says all. A file that was not written to its end has none."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -177,22 +177,22 @@ def _look_at_parquet(filesystem: Any, path: str, format: Format, whole: bool) ->
     try:
         with filesystem.open(path, "rb") as file:
             found = parquet.ParquetFile(file)
-            return _Look(found.schema_arrow.remove_metadata(), found.metadata.num_rows)
+            return _FileInfo(found.schema_arrow.remove_metadata(), found.metadata.num_rows)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
             f"{path} is no whole Parquet file ({_first_line(error)}): it may have been cut short. Write it again."
         ) from error
 
 
-def _look_at_text(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
+def _inspect_text(filesystem: Any, path: str, format: Format, whole: bool) -> _FileInfo:
     """Its first block, or all of it."""
     import pyarrow as pa
 
     try:
         with _opened(filesystem, path) as stream:
             if format == "csv":
-                return _look_at_csv(stream, whole)
-            return _look_at_json(stream, whole)
+                return _inspect_csv(stream, whole)
+            return _inspect_json(stream, whole)
     except (pa.ArrowInvalid, OSError, EOFError) as error:
         hint = "" if format == "csv" else " JSON Lines have one object a line, and no list around them."
         raise DataError(
@@ -200,23 +200,23 @@ def _look_at_text(filesystem: Any, path: str, format: Format, whole: bool) -> _L
         ) from error
 
 
-def _look_at_csv(stream: Any, whole: bool) -> _Look:
+def _inspect_csv(stream: Any, whole: bool) -> _FileInfo:
     from pyarrow import csv
 
     options = csv.ReadOptions(use_threads=False)  # without threads, errors tell the row
     if whole:  # the type of a column is then that of all its values, not of the first ones
         table = csv.read_csv(stream, read_options=options)
-        return _Look(table.schema, table.num_rows)
-    return _Look(csv.open_csv(stream, read_options=options).schema, None)
+        return _FileInfo(table.schema, table.num_rows)
+    return _FileInfo(csv.open_csv(stream, read_options=options).schema, None)
 
 
-def _look_at_json(stream: Any, whole: bool) -> _Look:
+def _inspect_json(stream: Any, whole: bool) -> _FileInfo:
     from pyarrow import json
 
     if whole:
         table = json.read_json(stream)
-        return _Look(table.schema, table.num_rows)
-    return _Look(json.open_json(stream).schema, None)
+        return _FileInfo(table.schema, table.num_rows)
+    return _FileInfo(json.open_json(stream).schema, None)
 
 
 @contextmanager
@@ -232,7 +232,7 @@ def _opened(filesystem: Any, path: str) -> Iterator[Any]:
                 yield stream
 
 
-def _together(first: pa.Schema, other: pa.Schema, first_path: str, path: str, format: Format) -> pa.Schema:
+def _merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, path: str, format: Format) -> pa.Schema:
     """One schema for two files, or an error that names what differs."""
     import pyarrow as pa
 

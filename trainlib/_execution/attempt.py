@@ -43,7 +43,7 @@ def _run(plan: AttemptPlan, observer: Observer) -> list[Any]:
         observer.data_opened(plan.ingest)
         plan = replace(
             plan,
-            scaling=plan.ingest.beside(plan.scaling),
+            scaling=plan.ingest.leave_room_for_reading(plan.scaling),
             assignment=replace(plan.assignment, preprocessor=plan.ingest.applied),
         )
     with gang.reserve(plan.scaling, observer.say) as (placement, nodes):

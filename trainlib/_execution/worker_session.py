@@ -112,7 +112,9 @@ class WorkerSession:
         from trainlib._data.quiet import quiet
 
         quiet()
-        return shards[name].tell(lambda dataset, rows: self._outbox.put(EpochRead(dataset, rows, self._iteration + 1)))
+        return shards[name].on_epoch_end(
+            lambda dataset, rows: self._outbox.put(EpochRead(dataset, rows, self._iteration + 1))
+        )
 
     def give_up(self, error: Exception) -> None:
         self._outbox.put(Failed.of(error))

@@ -82,7 +82,7 @@ ENVIRONMENT = {
     "CMAKE_POLICY_VERSION_MINIMUM": "3.5",
 }
 
-_WISHES = ("HOROVOD_GPU", "HOROVOD_CUDA", "HOROVOD_NCCL", "HOROVOD_ROCM")
+_BUILD_OPTIONS = ("HOROVOD_GPU", "HOROVOD_CUDA", "HOROVOD_NCCL", "HOROVOD_ROCM")
 """What a user may set for the build besides, e.g. HOROVOD_GPU_OPERATIONS=NCCL."""
 
 
@@ -121,8 +121,8 @@ def local_version(frameworks: Mapping[str, str]) -> str:
         >>> local_version({"torch": "2.13.0+cpu"}).rpartition(".")[0]
         'torch2.13.0.cpu'
     """
-    wishes = {name: value for name, value in os.environ.items() if name.startswith(_WISHES)}
-    recipe = json.dumps([[(edit.file, edit.old, edit.new) for edit in EDITS], ENVIRONMENT, wishes])
+    options = {name: value for name, value in os.environ.items() if name.startswith(_BUILD_OPTIONS)}
+    recipe = json.dumps([[(edit.file, edit.old, edit.new) for edit in EDITS], ENVIRONMENT, options])
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
     names = [name + re.sub(r"[^0-9a-z]+", ".", version.lower()) for name, version in sorted(frameworks.items())]
     return ".".join([*names, f"r{digest}"])

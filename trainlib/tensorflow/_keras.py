@@ -85,7 +85,7 @@ class ReportCheckpointCallback:
         self._fit, self._epochs, self._is_repeated = _fits, 0, False
         _fits += 1
         if self._resume and not running.checkpoint_was_asked_for:
-            self._go_on(running.latest_checkpoint())
+            self._resume_from(running.latest_checkpoint())
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras starts an epoch."""
@@ -100,7 +100,7 @@ class ReportCheckpointCallback:
         """Keras ends ``fit``."""
         _start_at(self.model, None)
 
-    def _go_on(self, checkpoint: Checkpoint | None) -> None:
+    def _resume_from(self, checkpoint: Checkpoint | None) -> None:
         if checkpoint is None or checkpoint.get_internal_representation()[0] == "dict":
             return
         saved = TensorflowCheckpoint(checkpoint.path)
@@ -130,9 +130,9 @@ class ReportCheckpointCallback:
         # Every rank saves, although rank 0's is kept: under a strategy that takes a collective.
         progress = Progress(self._fit, self._epochs)
         checkpoint = TensorflowCheckpoint.from_model(self.model, progress=progress) if saving else None
-        session.report(self._chosen(logs), checkpoint=checkpoint)
+        session.report(self._select_metrics(logs), checkpoint=checkpoint)
 
-    def _chosen(self, logs: Mapping[str, Any]) -> dict[str, Any]:
+    def _select_metrics(self, logs: Mapping[str, Any]) -> dict[str, Any]:
         if self._metrics is None:
             return dict(logs)
         names = self._metrics if isinstance(self._metrics, Mapping) else {name: name for name in self._metrics}

@@ -13,7 +13,7 @@ import time
 from trainlib import session
 from trainlib.errors import StalledError
 
-LOOK_EVERY_S = 1.0
+CHECK_EVERY_S = 1.0
 # A process that waits for its peers uses next to nothing, and now and then a little for something else; one
 # that computes or reads soon uses far more.
 IDLE_CPU_S = 0.5
@@ -43,7 +43,7 @@ def abort_collectives(why: str) -> None:
 def _watch(timeout_s: float) -> None:
     since, cpu_s = time.monotonic(), time.process_time()
     while (waited := time.monotonic() - since) <= timeout_s:
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(CHECK_EVERY_S)
         is_busy = time.process_time() - cpu_s > IDLE_CPU_S + IDLE_SHARE * waited
         if is_busy or not _is_inside_tensorflow():
             since, cpu_s = time.monotonic(), time.process_time()

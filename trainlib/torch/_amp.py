@@ -35,7 +35,7 @@ def accelerate(amp: bool = False) -> None:
     """
     import torch
 
-    from trainlib.torch._prepare import get_device
+    from trainlib.torch._model import get_device
 
     current: Any = session.current("accelerate")
     if hasattr(current, "accelerator"):
@@ -57,7 +57,7 @@ def _accelerator(function: str) -> _Accelerator | None:
     return current.accelerator  # type: ignore[no-any-return]
 
 
-def prepare_forward(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+def autocast_forward(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
     """Make a model compute in mixed precision, if that is on. Its outputs stay float32."""
     import torch
 

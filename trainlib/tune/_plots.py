@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from trainlib.tune._sweep import Sweep
 
-__all__ = ["get_ready", "save_plots"]
+__all__ = ["load_plotting", "save_plots"]
 
 _DPI = 80
 _SIZE = (7.0, 4.0)
 
 
-def get_ready() -> None:
+def load_plotting() -> None:
     """Import what draws behind the trials: it takes seconds, and the end of a sweep should not wait for it."""
 
     def load() -> None:

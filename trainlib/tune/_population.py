@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib._registry.checkpoints import CheckpointStore
-from trainlib.tune._space import Point, get
+from trainlib.tune._space import Point, value_at
 from trainlib.tune._trial import SweepTrial
 from trainlib.tune._trials import Trials
 from trainlib.tune.schedulers._pbt import PopulationBasedTraining
@@ -37,10 +37,12 @@ def exploit(scheduler: PopulationBasedTraining, trial: SweepTrial, trials: Trial
         return None
     prefix = ("train_loop_config",) if plan.trainable.is_function else ()
     tree = plan.space.config_of(source.point)
-    changed = {(*prefix, *path): v for path, v in scheduler.explore(lambda path: get(tree, (*prefix, *path))).items()}
+    changed = {
+        (*prefix, *path): v for path, v in scheduler.explore(lambda path: value_at(tree, (*prefix, *path))).items()
+    }
     point = replace(source.point, number=trial.number).with_changes(changed)
     if scheduler.explore_fn is not None:
-        config = scheduler.explore_fn(dict(get(plan.space.config_of(point), prefix)))
+        config = scheduler.explore_fn(dict(value_at(plan.space.config_of(point), prefix)))
         point = point.with_changes({(*prefix, key): value for key, value in config.items()})
     return Exploit(point, plan.space.config_of(point), store)
 
@@ -53,7 +55,7 @@ def require_mutations(scheduler: PopulationBasedTraining, param_space: dict[str,
     """
     for path in scheduler.mutations:
         try:
-            get(param_space, path)
+            value_at(param_space, path)
         except (KeyError, TypeError):
             name = "".join(f"[{part!r}]" for part in path)
             raise ValueError(

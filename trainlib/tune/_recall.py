@@ -70,7 +70,7 @@ def _recalled(sweep: Sweep, recorded: RecordedTrial) -> SweepTrial:
             return trial
     trial.result = trial.before
     trial.result.error = trial.error
-    sweep.search.tell(
+    sweep.search.record_score(
         trial.point,
         trial.score if trial.error is None else None,
         iteration=trial.iteration,

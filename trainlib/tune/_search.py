@@ -42,7 +42,7 @@ class Search:
         import optuna
 
         with self._lock:
-            if fixed := self._space.on_grid(number):
+            if fixed := self._space.grid_params(number):
                 self.study.enqueue_trial(fixed)
             trial = self.study.ask()
             self._asked[number] = trial
@@ -55,7 +55,7 @@ class Search:
             distributions = {name: to_json(found) for name, found in trial.distributions.items()}
             return Point(number, dict(trial.params), distributions, computed), config
 
-    def go_on_after(self, trials: int) -> None:
+    def reseed_after(self, trials: int) -> None:
         """Choose something else than at the beginning, whatever the seed."""
         if trials and isinstance(self._given, str):
             known = self.study.get_trials(deepcopy=False)
@@ -63,7 +63,7 @@ class Search:
         elif trials:
             self.study.sampler.reseed_rng()
 
-    def tell(self, point: Point, value: float | None, *, iteration: int = 0, stopped: bool = False) -> None:
+    def record_score(self, point: Point, value: float | None, *, iteration: int = 0, stopped: bool = False) -> None:
         """A trial has ended with this value; None if it failed. A point that was not asked for here is learned too."""
         import optuna
         from optuna.trial import TrialState, create_trial

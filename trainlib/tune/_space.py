@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from trainlib.tune._domains import Categorical, Domain, Function, Grid, Param, label
 from trainlib.tune._sample import as_domain
 
-__all__ = ["Point", "Space", "get", "leaves"]
+__all__ = ["Point", "Space", "leaves", "value_at"]
 
 Path = tuple[str | int, ...]
 
@@ -78,13 +78,13 @@ class Space:
         shown = {name: getattr(d, "labels", None) or _shown(d) for name, d in sorted(self.domains.items())}
         return repr(shown)
 
-    def on_grid(self, number: int) -> dict[str, Param]:
+    def grid_params(self, number: int) -> dict[str, Param]:
         """What a trial tries of the grid: the last one named changes fastest, as in nested loops.
 
         Example:
             >>> from trainlib import tune
             >>> space = Space({"a": tune.grid_search([1, 2]), "b": tune.grid_search("xy".split() * 1 + ["z"])})
-            >>> [space.on_grid(number) for number in range(3)]
+            >>> [space.grid_params(number) for number in range(3)]
             [{'a': 1, 'b': 'xy'}, {'a': 1, 'b': 'z'}, {'a': 2, 'b': 'xy'}]
         """
         position = number % self.grid_size
@@ -110,14 +110,14 @@ class Space:
         """
         config, _ = self.resolve(lambda name, domain: point.params[name], point.computed or None)
         for path, value in point.changed.items():
-            config = _put(config, path, value)
+            config = _replaced(config, path, value)
         return config
 
     def shown(self, config: Any) -> dict[str, Any]:
         """What varies between trials, by name, as a person would write it."""
         values: dict[str, Any] = {}
         for path, name in self._names.items():
-            value = get(config, path)
+            value = value_at(config, path)
             plain = isinstance(value, (str, int, float, bool, type(None)))
             values[name] = value if plain else label(value)
         return values
@@ -150,7 +150,7 @@ class Space:
         return node
 
 
-class Seen(Mapping[str, Any]):
+class ConfigView(Mapping[str, Any]):
     """A config as a function of ``sample_from`` sees it: ``config["lr"]``, ``config.lr`` or ``spec.config.lr``."""
 
     def __init__(self, node: dict[str, Any], path: Path, functions: _Functions) -> None:
@@ -162,7 +162,7 @@ class Seen(Mapping[str, Any]):
         if key not in self._node and key == "config" and self._path == self._functions.root:
             return self
         value = self._node[key]
-        return self._functions.see(value, (*self._path, key))
+        return self._functions.view(value, (*self._path, key))
 
     def __getattr__(self, key: str) -> Any:
         if key.startswith("__"):
@@ -185,7 +185,7 @@ class _Functions:
     def __init__(self, tree: Any, root: Path, names: dict[Path, str], known: Mapping[str, Any] | None) -> None:
         self.root = root
         self.values: dict[str, Any] = {}
-        self._tree = get(tree, root)
+        self._tree = value_at(tree, root)
         self._names = names
         self._known = known or {}
         self._computing: list[str] = []
@@ -204,10 +204,10 @@ class _Functions:
                 return tuple(self.resolve(item, (*path, i)) for i, item in enumerate(node))
         return node
 
-    def see(self, node: Any, path: Path) -> Any:
+    def view(self, node: Any, path: Path) -> Any:
         if isinstance(node, Template):
             node = node.fields
-        return Seen(node, path, self) if isinstance(node, dict) else self.resolve(node, path)
+        return ConfigView(node, path, self) if isinstance(node, dict) else self.resolve(node, path)
 
     def _value(self, function: Function, path: Path) -> Any:
         name = self._names.get(path) or ".".join(map(str, path))
@@ -218,7 +218,7 @@ class _Functions:
                 circle = " needs ".join([*self._computing, name])
                 raise ValueError(f"sample_from goes in a circle: {circle}. Let one of them not look at the others.")
             self._computing.append(name)
-            self.values[name] = function.compute(self.see(self._tree, self.root))
+            self.values[name] = function.compute(self.view(self._tree, self.root))
             self._computing.pop()
         return self.values[name]
 
@@ -305,21 +305,21 @@ def _at(path: Path) -> str:
     return "".join(f"[{part!r}]" for part in path)
 
 
-def get(node: Any, path: Path) -> Any:
+def value_at(node: Any, path: Path) -> Any:
     for part in path:
         node = getattr(node, str(part)) if isinstance(node, BaseModel) else node[part]
     return node
 
 
-def _put(node: Any, path: Path, value: Any) -> Any:
+def _replaced(node: Any, path: Path, value: Any) -> Any:
     """A copy of the tree in which the value at a path is another one."""
     if not path:
         return value
     head, *rest = path
     if isinstance(node, dict):
-        return {**node, head: _put(node[head], tuple(rest), value)}
+        return {**node, head: _replaced(node[head], tuple(rest), value)}
     items = [*node]
-    items[int(head)] = _put(items[int(head)], tuple(rest), value)
+    items[int(head)] = _replaced(items[int(head)], tuple(rest), value)
     return tuple(items) if isinstance(node, tuple) else items
 
 

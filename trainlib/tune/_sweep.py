@@ -122,7 +122,7 @@ class Sweep:
             if trial.state.is_final and trial.recorded is not None and trial.recorded.run.info.status == "RUNNING":
                 self.registry.end(trial.recorded, "FINISHED")
         self._metric_was_seen = any(trial.score is not None for trial in self.trials)
-        self.search.go_on_after(len(self.trials))
+        self.search.reseed_after(len(self.trials))
 
     # -- which trial runs next ----------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class Sweep:
             return
         value = trial.score if trial.error is None else None
         stopped = trial.state is TrialState.STOPPED
-        self.search.tell(trial.point, value, iteration=trial.iteration, stopped=stopped)
+        self.search.record_score(trial.point, value, iteration=trial.iteration, stopped=stopped)
         best = self.best()
         if best is not None and best.score is not None and best.score != self._best_written:
             self._best_written = best.score

@@ -42,7 +42,7 @@ class SweepTerminal:
         self._console = Console(file=sys.stderr, highlight=False)
         self._live: Live | None = None
         self._shown = 0.0
-        self._told: set[int] = set()
+        self._printed: set[int] = set()
 
     def say(self, text: str) -> None:
         if self._verbose:
@@ -61,7 +61,7 @@ class SweepTerminal:
         if not self._verbose:
             return
         if not self._console.is_terminal or self._verbose > 1:
-            self._tell_ended(sweep)
+            self._print_ended(sweep)
         if self._console.is_terminal and time.monotonic() - self._shown >= _REFRESH_S:
             if self._live is None:
                 # Refreshed by hand: a thread that does it would take time from the trials.
@@ -80,15 +80,15 @@ class SweepTerminal:
         if self._console.is_terminal:
             self._console.print(_table(self._name, sweep))
         else:
-            self._tell_ended(sweep)
+            self._print_ended(sweep)
         for line in summary_of(sweep):
             self._console.print(Text(line), soft_wrap=True)
 
-    def _tell_ended(self, sweep: Sweep) -> None:
+    def _print_ended(self, sweep: Sweep) -> None:
         for trial in sweep.trials:
-            if trial.number not in self._told and trial.state.is_final:
-                self._told.add(trial.number)
-                score = f"{sweep.metric}={label(trial.score)}" if sweep.metric else compact(own(trial))
+            if trial.number not in self._printed and trial.state.is_final:
+                self._printed.add(trial.number)
+                score = f"{sweep.metric}={label(trial.score)}" if sweep.metric else compact(own_metrics(trial))
                 line = f"{trial.state.value} after {trial.iteration}  {score}"
                 if trial.error is not None:
                     line += f"  {_first_line(trial.error)}"
@@ -101,7 +101,7 @@ class SweepTerminal:
                 )
 
 
-def own(trial: SweepTrial) -> dict[str, Any]:
+def own_metrics(trial: SweepTrial) -> dict[str, Any]:
     """What a trial itself reported last."""
     return {key: value for key, value in trial.latest.items() if key not in FILLED_IN}
 
@@ -123,7 +123,7 @@ def rows_of(sweep: Sweep, most: int) -> list[dict[str, str]]:
         if sweep.metric:
             row[sweep.metric] = label(trial.score) if trial.score is not None else ""
         else:
-            row.update({name: label(value) for name, value in own(trial).items()})
+            row.update({name: label(value) for name, value in own_metrics(trial).items()})
         rows.append(row)
     return rows
 
@@ -132,7 +132,7 @@ def summary_of(sweep: Sweep) -> list[str]:
     """How a sweep ended: its trials by state, each error once, and the best trial with its link."""
     states = Counter(trial.state for trial in sweep.trials)
     lines = [f"{len(sweep.trials)} trials: {', '.join(f'{count} {state.value}' for state, count in states.items())}"]
-    errors = Counter(essence(trial.error) for trial in sweep.trials if trial.error is not None)
+    errors = Counter(error_summary(trial.error) for trial in sweep.trials if trial.error is not None)
     lines += [f"failed {count}x: {error}" for error, count in errors.most_common()]
     best = sweep.best()
     if best is not None and best.result is not None and sweep.metric is not None:
@@ -142,11 +142,11 @@ def summary_of(sweep: Sweep) -> list[str]:
     return lines
 
 
-def essence(error: BaseException) -> str:
+def error_summary(error: BaseException) -> str:
     """An error without what differs between trials.
 
     Example:
-        >>> essence(RuntimeError("rank 1 (node 10.0.0.1, pid 7) was killed (attempt 2)"))
+        >>> error_summary(RuntimeError("rank 1 (node 10.0.0.1, pid 7) was killed (attempt 2)"))
         'a worker was killed'
     """
     cause = error.__cause__

@@ -124,7 +124,7 @@ def _names(trainers: Sequence[DataParallelTrainer]) -> list[str]:
     return [f"{index}: {name}" for index, name in enumerate(functions)]
 
 
-class ReportsWhatIsReturned:
+class ReportingFunction:
     """A training function whose returned dict, or number, is its last report, as functions for Ray Tune may have it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -160,7 +160,7 @@ def _as_trainer(value: Any) -> DataParallelTrainer:
     if isinstance(value, BaseTrainer):
         raise TypeError(f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function")
     if callable(value) and not isinstance(value, type):
-        return DataParallelTrainer(ReportsWhatIsReturned(value))
+        return DataParallelTrainer(ReportingFunction(value))
     raise TypeError(f"a Tuner got {value!r}: pass a trainer, or a training function")
 
 

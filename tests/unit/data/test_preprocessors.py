@@ -7,7 +7,7 @@ import sys
 
 from ray.data.preprocessors import Chain, MinMaxScaler, StandardScaler
 
-from trainlib._data.preprocessors import fingerprint, one_after_the_other, steps
+from trainlib._data.preprocessors import chained, fingerprint, steps
 
 OWN = """
 from ray.data.preprocessor import Preprocessor
@@ -36,6 +36,6 @@ def test_settings_and_code_tell_preprocessors_apart(tmp_path, monkeypatch):
 
 def test_two_become_one():
     one, other = StandardScaler(columns=["a"]), MinMaxScaler(columns=["a"])
-    assert one_after_the_other(None, None) is None
-    assert one_after_the_other(one, None) is one
-    assert steps(one_after_the_other(Chain(one, other), other)) == [one, other, other]
+    assert chained(None, None) is None
+    assert chained(one, None) is one
+    assert steps(chained(Chain(one, other), other)) == [one, other, other]

@@ -143,11 +143,11 @@ def test_samplers_learn_and_what_they_learned_can_be_told_again(name):
     for number in range(14):
         point, config = search.ask(number)
         value = config["x"] ** 2 + config["y"] ** 2
-        search.tell(point, value)
+        search.record_score(point, value)
         told.append((point, value))
     again = Search(space, name, mode="min", seed=1)
     for point, value in told:
-        again.tell(point, value)
+        again.record_score(point, value)
     assert [trial.value for trial in again.study.trials] == [trial.value for trial in search.study.trials]
     assert again.study.best_params == search.study.best_params
     again.ask(14)
@@ -156,7 +156,7 @@ def test_samplers_learn_and_what_they_learned_can_be_told_again(name):
 def test_a_failed_and_a_stopped_trial_are_told_as_such():
     search = Search(Space({"x": tune.uniform(0, 1)}), "tpe", mode="max", seed=0)
     for number, outcome in enumerate([(None, False), (float("nan"), False), (0.5, True), (0.7, False)]):
-        search.tell(search.ask(number)[0], outcome[0], iteration=3, stopped=outcome[1])
+        search.record_score(search.ask(number)[0], outcome[0], iteration=3, stopped=outcome[1])
     assert [trial.state.name for trial in search.study.trials] == ["FAIL", "FAIL", "PRUNED", "COMPLETE"]
     assert search.study.best_value == 0.7
 
@@ -198,7 +198,7 @@ def test_a_sweep_that_goes_on_does_not_choose_the_same_again():
     first = Search(space, "random", mode="min", seed=4)
     before = [first.ask(number)[1]["x"] for number in range(3)]
     second = Search(space, "random", mode="min", seed=4)
-    second.go_on_after(3)
+    second.reseed_after(3)
     assert second.ask(3)[1]["x"] not in before
 
 
@@ -210,7 +210,7 @@ def test_cma_es_starts_again_from_where_trials_were_good():
         for number in numbers:
             point, config = search.ask(number)
             losses.append((config["x"] - 3) ** 2 + (config["y"] + 2) ** 2)
-            search.tell(point, losses[-1])
+            search.record_score(point, losses[-1])
             points.append((point, losses[-1]))
         return losses
 
@@ -218,7 +218,7 @@ def test_cma_es_starts_again_from_where_trials_were_good():
     tried(Search(space, "cmaes", mode="min", seed=0), range(60))
     again = Search(space, "cmaes", mode="min", seed=0)
     for point, loss in list(points):
-        again.tell(point, loss)
-    again.go_on_after(60)
+        again.record_score(point, loss)
+    again.reseed_after(60)
     losses = tried(again, range(60, 72))
     assert sum(losses) / len(losses) < 10, "not anywhere in the space, where a loss is 67 on average"

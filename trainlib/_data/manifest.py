@@ -1,4 +1,4 @@
-"""Data that have been prepared: Parquet files for training and validation, and a manifest that says what they are.
+"""Preprocessed data: Parquet files for training and validation, and a manifest that says what they are.
 
 The manifest is written last. A folder without one is not whole, and is written again.
 """
@@ -18,13 +18,13 @@ from trainlib.checkpoint import PREPROCESSOR_FILE
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
 
-__all__ = ["PreparedData"]
+__all__ = ["PreprocessedData"]
 
 MANIFEST = "_manifest.json"
 
 
 @dataclass(frozen=True)
-class PreparedData:
+class PreprocessedData:
     """What ``preprocess`` gives; ``train`` and ``validation`` can be passed to a trainer as datasets."""
 
     source: str
@@ -51,21 +51,21 @@ class PreparedData:
         return {"train": self.train, "validation": self.validation}
 
 
-def read_manifest(folder: str) -> PreparedData | None:
+def read_manifest(folder: str) -> PreprocessedData | None:
     """What is in a folder; None if it is not there, or not whole."""
     text = storage.read_text(storage.join(folder, MANIFEST))
     try:
-        return PreparedData(**json.loads(text)) if text is not None else None
+        return PreprocessedData(**json.loads(text)) if text is not None else None
     except (ValueError, TypeError):  # cut short, of another version, or somebody else's
         return None
 
 
-def manifest_text(prepared: PreparedData) -> str:
+def manifest_text(data: PreprocessedData) -> str:
     """What stands in the manifest."""
-    return json.dumps(asdict(prepared), indent=2)
+    return json.dumps(asdict(data), indent=2)
 
 
-def _prepared_at(uri: str) -> PreparedData | None:
+def _preprocessed_at(uri: str) -> PreprocessedData | None:
     """What a folder of prepared data belongs to; None if it is something else."""
     uri = storage.absolute(uri).rstrip("/")
     if "::" in uri or uri.startswith(("http://", "https://")):
@@ -73,31 +73,31 @@ def _prepared_at(uri: str) -> PreparedData | None:
     folder = uri.rpartition("/")[0]
     for place in (folder, folder.rpartition("/")[0]):
         try:
-            prepared = read_manifest(place) if place else None
+            data = read_manifest(place) if place else None
         except (OSError, ValueError):  # whoever may read the data may not look around
             return None
-        if prepared is not None and uri in (prepared.train, prepared.validation):
-            return prepared
+        if data is not None and uri in (data.train, data.validation):
+            return data
     return None
 
 
-def applied_before(given: Any) -> Preprocessor | None:
+def saved_preprocessor(given: Any) -> Preprocessor | None:
     """The preprocessor that was applied when a dataset was prepared, fitted; None if it was not."""
-    prepared = _prepared_at(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else None
-    if prepared is None or prepared.preprocessor == "none":
+    data = _preprocessed_at(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else None
+    if data is None or data.preprocessor == "none":
         return None
-    store, inner = storage.filesystem(storage.join(prepared.train.rpartition("/")[0], PREPROCESSOR_FILE))
+    store, inner = storage.filesystem(storage.join(data.train.rpartition("/")[0], PREPROCESSOR_FILE))
     return cloudpickle.loads(store.cat_file(inner))  # type: ignore[no-any-return]
 
 
 def made_from(uri: str) -> dict[str, Any]:
     """What data at a URI were prepared from, if they were."""
-    prepared = _prepared_at(uri)
-    if prepared is None:
+    data = _preprocessed_at(uri)
+    if data is None:
         return {}
     return {
-        "source": prepared.source,
-        "source_digest": prepared.source_digest,
-        "preprocessor": prepared.preprocessor,
-        "code_version": prepared.code_version,
+        "source": data.source,
+        "source_digest": data.source_digest,
+        "preprocessor": data.preprocessor,
+        "code_version": data.code_version,
     }

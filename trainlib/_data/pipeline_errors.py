@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from ray.exceptions import RayTaskError
 
-from trainlib._data.sources import look_at
+from trainlib._data.sources import inspect_source
 from trainlib.errors import DataError
 
 # The lines of a traceback that say what was raised. What caused what was caused is told there first.
@@ -20,23 +20,23 @@ _ADVICE = re.compile(r"\. Please check .*$")
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
+def readable_errors(what: str) -> Iterator[None]:
     """Turn what a pipeline raises in the block into a DataError about ``what``."""
     try:
         yield
     except RayTaskError as error:  # what Ray itself lost, e.g. a node, is another matter
         told = reason(str(error))
         if file := _FILE.search(told):
-            told += look_closely(file[1])
+            told += reason_in_file(file[1])
         raise DataError(f"{what} cannot be read or transformed: {told}") from None
 
 
-def look_closely(path: str) -> str:
+def reason_in_file(path: str) -> str:
     """What is wrong in a file that Ray could not read: Ray names it, but drops what its reader said of the row."""
     if not os.path.exists(path):
         return ""  # it is in another store, whose name Ray leaves out
     try:
-        look_at(path, whole=True)
+        inspect_source(path, whole=True)
     except DataError as error:
         return f": {error}"
     return ""
