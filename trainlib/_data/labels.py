@@ -1,4 +1,4 @@
-"""A look at the labels: nothing can be learned from ones that are missing or all the same."""
+"""Checks labels: a model cannot learn from labels that are missing or all the same."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """What is known of the labels of some rows."""
+    """Counts over the labels of some rows."""
 
     rows: int = 0
     missing: int = 0
     first_missing: int | None = None
-    """The row, from 1."""
-    one: str | None = None
-    """A value that there is."""
+    """The number of the row, from 1."""
+    example: str | None = None
+    """One of the values."""
     vary: bool = False
+    """Whether there are several values."""
 
     def plus(self, other: LabelCounts) -> LabelCounts:
-        """Of these rows and those that come after them.
+        """The counts of these rows and of the rows after them.
 
         Example:
-            >>> LabelCounts(rows=2, one="1").plus(LabelCounts(rows=3, missing=1, first_missing=2, one="1"))
-            LabelCounts(rows=5, missing=1, first_missing=4, one='1', vary=False)
+            >>> LabelCounts(rows=2, example="1").plus(LabelCounts(rows=3, missing=1, first_missing=2, example="1"))
+            LabelCounts(rows=5, missing=1, first_missing=4, example='1', vary=False)
         """
         later = other.first_missing + self.rows if other.first_missing is not None else None
-        differ = self.one is not None and other.one is not None and self.one != other.one
+        differ = self.example is not None and other.example is not None and self.example != other.example
         return LabelCounts(
             self.rows + other.rows,
             self.missing + other.missing,
             self.first_missing if self.first_missing is not None else later,
-            self.one if self.one is not None else other.one,
+            self.example if self.example is not None else other.example,
             self.vary or other.vary or differ,
         )
 
@@ -58,24 +59,24 @@ def _count_labels(dataset: ray.data.Dataset, target: str) -> LabelCounts:
 def _require_none_missing(labels: LabelCounts, column: str, what: str, source: str) -> None:
     if labels.missing:
         raise DataError(
-            f"{labels.missing} of {labels.rows} rows of {source} have no {what} in column {column!r}, the first of them is "
-            f"row {labels.first_missing}: fill them in, or leave those rows out"
+            f"{labels.missing} of {labels.rows} rows of {source} have no {what} in column {column!r}; the first is row "
+            f"{labels.first_missing}. Fill them in, or drop those rows"
         )
 
 
 def require_complete(dataset: ray.data.Dataset, column: str, source: str) -> None:
-    """Raise an error for rows that have nothing in a column."""
+    """Raise a DataError if a column has missing values."""
     _require_none_missing(_count_labels(dataset, column), column, "value", source)
 
 
 def require_labels(dataset: ray.data.Dataset, target: str, source: str) -> int:
-    """Raise an error for labels that are missing or all the same. Gives the number of rows."""
+    """Raise a DataError if labels are missing or all the same. Returns the number of rows."""
     labels = _count_labels(dataset, target)
     _require_none_missing(labels, target, "label", source)
     if not labels.vary:
         raise DataError(
-            f"column {target!r} of {source} is {labels.one} in all {labels.rows} rows: there is nothing to learn from a "
-            "label that is always the same"
+            f"column {target!r} of {source} is {labels.example} in all {labels.rows} rows. A model learns nothing from a label "
+            "that never changes: choose another target"
         )
     return labels.rows
 
@@ -93,6 +94,6 @@ def _count_batch(batch: pa.Table, target: str) -> dict[str, list[Any]]:
         "rows": [len(column)],
         "missing": [missing],
         "first_missing": [compute.index(is_missing, True).as_py() + 1 if missing else None],
-        "one": [str(one.as_py()) if one is not None else None],
+        "example": [str(one.as_py()) if one is not None else None],
         "vary": [one is not None and not compute.all(compute.equal(present, one)).as_py()],
     }

@@ -1,6 +1,6 @@
-"""Preprocessed data: Parquet files for training and validation, and a manifest that says what they are.
+"""Preprocessed data: Parquet files for training and validation, and a manifest that describes them.
 
-The manifest is written last. A folder without one is not whole, and is written again.
+The manifest is written last. A folder without one is incomplete, and is written again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MANIFEST = "_manifest.json"
 
 @dataclass(frozen=True)
 class PreprocessedData:
-    """What ``preprocess`` gives; ``train`` and ``validation`` can be passed to a trainer as datasets."""
+    """What ``preprocess`` returns. Pass ``datasets`` to a trainer."""
 
     source: str
     source_digest: str
@@ -36,45 +36,46 @@ class PreprocessedData:
     target: str | None
     features: list[str]
     columns: dict[str, str]
-    """Names and types of all columns, as they are in the files."""
+    """Names and types of all columns in the files."""
     train_rows: int
     validation_rows: int
     digest: str
-    """Of the files."""
+    """A hash of the files' contents."""
     code_version: str
     preprocessor: str
-    """What was applied, in words. The fitted one lies beside the files, and goes with the checkpoints of a training."""
+    """A summary of what was applied. The fitted preprocessor is stored beside the files, and saved with the
+    checkpoints of a training."""
 
     @property
     def datasets(self) -> dict[str, str]:
-        """As a trainer takes them."""
+        """The argument ``datasets`` of a trainer."""
         return {"train": self.train, "validation": self.validation}
 
 
 def read_manifest(folder: str) -> PreprocessedData | None:
-    """What is in a folder; None if it is not there, or not whole."""
+    """The manifest of a folder. None if the folder is missing or incomplete."""
     text = storage.read_text(storage.join(folder, MANIFEST))
     try:
         return PreprocessedData(**json.loads(text)) if text is not None else None
-    except (ValueError, TypeError):  # cut short, of another version, or somebody else's
+    except (ValueError, TypeError):  # truncated, of another version, or not ours
         return None
 
 
 def manifest_text(data: PreprocessedData) -> str:
-    """What stands in the manifest."""
+    """The manifest as JSON."""
     return json.dumps(asdict(data), indent=2)
 
 
 def _preprocessed_at(uri: str) -> PreprocessedData | None:
-    """What a folder of prepared data belongs to; None if it is something else."""
+    """The preprocessed data that a folder is part of. None if it is something else."""
     uri = storage.absolute(uri).rstrip("/")
     if "::" in uri or uri.startswith(("http://", "https://")):
-        return None  # nothing is prepared there
+        return None  # preprocessed data is never written there
     folder = uri.rpartition("/")[0]
     for place in (folder, folder.rpartition("/")[0]):
         try:
             data = read_manifest(place) if place else None
-        except (OSError, ValueError):  # whoever may read the data may not look around
+        except (OSError, ValueError):  # we may have no permission to list the parent folder
             return None
         if data is not None and uri in (data.train, data.validation):
             return data
@@ -82,7 +83,7 @@ def _preprocessed_at(uri: str) -> PreprocessedData | None:
 
 
 def saved_preprocessor(given: Any) -> Preprocessor | None:
-    """The preprocessor that was applied when a dataset was prepared, fitted; None if it was not."""
+    """The fitted preprocessor that a preprocessed dataset was made with. None for other datasets."""
     data = _preprocessed_at(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else None
     if data is None or data.preprocessor == "none":
         return None
@@ -91,7 +92,7 @@ def saved_preprocessor(given: Any) -> Preprocessor | None:
 
 
 def made_from(uri: str) -> dict[str, Any]:
-    """What data at a URI were prepared from, if they were."""
+    """Where preprocessed data at a URI comes from. Empty for other data."""
     data = _preprocessed_at(uri)
     if data is None:
         return {}

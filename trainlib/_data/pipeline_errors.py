@@ -1,4 +1,4 @@
-"""What went wrong in a Ray Data pipeline, in one line: it was raised in another process, and wrapped several times."""
+"""Errors of Ray Data pipelines in one line. They are raised in another process, and wrapped several times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ray.exceptions import RayTaskError
 from trainlib._data.sources import inspect_source
 from trainlib.errors import DataError
 
-# The lines of a traceback that say what was raised. What caused what was caused is told there first.
+# The lines of a traceback that name an exception. The first cause comes first.
 _RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Invalid|Warning)(?:\(\w+\))?: (.+)$", re.MULTILINE)
 _COLORS = re.compile(r"\x1b\[\d*m")
 _FILE = re.compile(r"Failed to read CSV file: (.+?)(?:: |$)")
@@ -21,20 +21,20 @@ _ADVICE = re.compile(r"\. Please check .*$")
 
 @contextmanager
 def readable_errors(what: str) -> Iterator[None]:
-    """Turn what a pipeline raises in the block into a DataError about ``what``."""
+    """Turn an error of a pipeline that runs in the block into a DataError about ``what``."""
     try:
         yield
-    except RayTaskError as error:  # what Ray itself lost, e.g. a node, is another matter
-        told = reason(str(error))
-        if file := _FILE.search(told):
-            told += reason_in_file(file[1])
-        raise DataError(f"{what} cannot be read or transformed: {told}") from None
+    except RayTaskError as error:  # errors of Ray itself, such as a lost node, stay as they are
+        text = reason(str(error))
+        if file := _FILE.search(text):
+            text += reason_in_file(file[1])
+        raise DataError(f"{what} cannot be read or transformed: {text}") from None
 
 
 def reason_in_file(path: str) -> str:
-    """What is wrong in a file that Ray could not read: Ray names it, but drops what its reader said of the row."""
+    """What is wrong in a file that Ray could not read. Ray names the file, but drops its reader's message about the row."""
     if not os.path.exists(path):
-        return ""  # it is in another store, whose name Ray leaves out
+        return ""  # it is in a remote store, and Ray leaves out which
     try:
         inspect_source(path, whole=True)
     except DataError as error:
@@ -43,13 +43,13 @@ def reason_in_file(path: str) -> str:
 
 
 def reason(traceback: str) -> str:
-    """What was raised, from the outermost error to its first cause.
+    """The messages in a traceback, from the outermost error to its first cause.
 
     Example:
         >>> reason("Traceback:\\n  File x\\nKeyError: 'age'\\n\\nThe above was the cause:\\n\\nray.SomeError: no age")
         "no age: 'age'"
     """
     text = _COLORS.sub("", traceback)
-    told = [_ADVICE.sub("", line).strip() for line in _RAISED.findall(text)]
-    told = [line for line in told if not line.startswith("ray::")]
-    return ": ".join(dict.fromkeys(reversed(told))) or (text.strip().splitlines() or [""])[-1]
+    messages = [_ADVICE.sub("", line).strip() for line in _RAISED.findall(text)]
+    messages = [line for line in messages if not line.startswith("ray::")]
+    return ": ".join(dict.fromkeys(reversed(messages))) or (text.strip().splitlines() or [""])[-1]

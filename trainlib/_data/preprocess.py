@@ -1,7 +1,7 @@
-"""Preparing data: read, check, split, fit on train, transform, and write Parquet with a manifest. Never twice.
+"""Preprocessing: read, check, split, fit on train, transform, and write Parquet with a manifest. Never twice.
 
-Where the outcome is kept follows from what it is made of: the bytes of the source, the split, the preprocessor and
-the version of this code. So whoever asks for the same again, in any process, finds it.
+The folder of the result is named by a hash of the inputs: the bytes of the source, the split, the preprocessor and the
+version of this code. So a second request for the same, from any process, finds it.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = ["PreprocessPlan", "plan_preprocessing", "run_preprocessing"]
 
 Say = Callable[[str], None]
 
-# Goes up when the same inputs give other rows than before.
+# Increase it when the same inputs give other rows than before.
 CODE_VERSION = 1
 _PROGRESS_EVERY_S = 5.0
 
 
 @dataclass(frozen=True)
 class PreprocessPlan:
-    """What is to be prepared, looked at and checked, and where it will be."""
+    """What to preprocess, already checked, and where the result will be."""
 
     spec: PreprocessSpec
     source: Source | None
@@ -61,21 +61,21 @@ class PreprocessPlan:
 
 
 def plan_preprocessing(spec: PreprocessSpec, preprocessor: Preprocessor | None = None) -> PreprocessPlan:
-    """Look at the source, and check that what is asked for can be done with it. Nothing is read or started yet.
+    """Inspect the source, and check that the spec fits it. Starts no cluster.
 
     Args:
         spec: what to read, how to split it, and what to apply to it.
-        preprocessor: applied instead of the steps of ``spec``; one of your own, for instance.
+        preprocessor: applied instead of the steps of ``spec``, e.g. one of your own.
 
     Raises:
-        DataError: what is wrong, and with which file or column.
+        DataError: the source and the spec do not fit. The message names the file or column.
     """
     source, digest, schema = _look(spec.source)
     where = spec.source
     columns = list(schema.names)
     for column, what in ((spec.target, "target"), (split_column(spec.split, spec.target), "split")):
         if column is not None and column not in columns:
-            raise DataError(f"{where} has no column {column!r}, which {what} names; it has: {', '.join(columns)}")
+            raise DataError(f"{what} names the column {column!r}, but {where} has only: {', '.join(columns)}")
     require_split(spec.split, spec.target, schema, where)
     preprocessor = preprocessor or _preprocessor_of(spec, schema)
     if preprocessor is not None:
@@ -87,15 +87,15 @@ def plan_preprocessing(spec: PreprocessSpec, preprocessor: Preprocessor | None =
 
 
 def run_preprocessing(plan: PreprocessPlan, say: Say) -> PreprocessedData:
-    """Do it, or give what was done before. Of several processes that ask for the same, one does it, and the others wait.
+    """Preprocess, or return the earlier result. If several processes want the same, one works and the others wait.
 
     Raises:
-        DataError: the rows are not what they have to be; says which row or column.
+        DataError: some rows are bad. The message names the row or column.
     """
     with _locked(plan, say):
         done = read_manifest(plan.folder)
         if done is not None:
-            say(f"prepared before: {done.folder}")
+            say(f"already preprocessed: {done.folder}")
             return done
         with readable_errors(plan.spec.source):
             return _preprocess(plan, say)
@@ -103,7 +103,7 @@ def run_preprocessing(plan: PreprocessPlan, say: Say) -> PreprocessedData:
 
 @contextmanager
 def _locked(plan: PreprocessPlan, say: Say) -> Iterator[None]:
-    """Keep other processes from preparing the same in the same place; on another store, those of this machine."""
+    """Keep other processes from writing the same folder. For a remote store, only processes on this machine."""
     local = storage.local_path(plan.folder)
     lock = (local.parent if local else storage.home() / "data") / f"{plan.key}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def _locked(plan: PreprocessPlan, say: Say) -> Iterator[None]:
     try:
         mutex.acquire(timeout=0)
     except filelock.Timeout:
-        say("another process is preparing the same: waiting for it")
+        say("another process is preprocessing the same data: waiting for it")
         mutex.acquire()
     try:
         yield
@@ -129,7 +129,7 @@ def _preprocess(plan: PreprocessPlan, say: Say) -> PreprocessedData:
     spec = plan.spec
     dataset = _read(plan)
     if spec.target is not None:
-        say(f"looking at the labels in column {spec.target!r}")
+        say(f"checking the labels in column {spec.target!r}")
         rows = require_labels(dataset, spec.target, spec.source)
         say(f"{rows} rows, all with a label")
     column = split_column(spec.split, spec.target)
@@ -139,7 +139,7 @@ def _preprocess(plan: PreprocessPlan, say: Say) -> PreprocessedData:
     train, validation = split(dataset, spec.split, spec.target)
     preprocessor = plan.preprocessor
     if preprocessor is not None:
-        say(f"fitting {summarize(preprocessor)} on the rows for training")
+        say(f"fitting {summarize(preprocessor)} on the training rows")
         preprocessor = fitted(preprocessor, train)
         train, validation = preprocessor.transform(train), preprocessor.transform(validation)
     with _new_folder(plan) as folder:
@@ -151,11 +151,11 @@ def _preprocess(plan: PreprocessPlan, say: Say) -> PreprocessedData:
         data = _manifest_of(plan, folder, preprocessor)
         place = folder if storage.local_path(folder) is not None else plan.folder
         storage.write_bytes(storage.join(place, MANIFEST), manifest_text(data).encode())
-    say(f"prepared {data.train_rows} rows for training, {data.validation_rows} for validation: {data.folder}")
+    say(f"preprocessed {data.train_rows} rows for training, {data.validation_rows} for validation: {data.folder}")
     return data
 
 
-# -- looking and reading --------------------------------------------------------------------------------
+# -- inspecting and reading ----------------------------------------------------------------------------
 
 
 def _look(uri: str) -> tuple[Source | None, str, pa.Schema]:
@@ -201,7 +201,7 @@ def _preprocessor_of(spec: PreprocessSpec, schema: pa.Schema) -> Preprocessor | 
 
 
 def _key(spec: PreprocessSpec, source_digest: str, preprocessor: Preprocessor | None) -> str:
-    """What the outcome follows from. Where the source is does not matter, nor where the outcome is kept."""
+    """A hash of all that determines the result. Where the source and the result are stored does not matter."""
     parts = [
         CODE_VERSION,
         source_digest,
@@ -218,8 +218,8 @@ def _key(spec: PreprocessSpec, source_digest: str, preprocessor: Preprocessor | 
 
 @contextmanager
 def _new_folder(plan: PreprocessPlan) -> Iterator[str]:
-    """A folder to write into that counts when all is there: on a disk by its name, elsewhere by the manifest beside it."""
-    mark = uuid.uuid4().hex[:8]  # two that write the same at once, on two machines, do not write into one folder
+    """A folder to write into. It becomes visible when complete: on local disk by a rename, elsewhere by the manifest."""
+    mark = uuid.uuid4().hex[:8]  # two machines that write the same at once use two folders
     path = storage.local_path(plan.folder)
     aside = path.with_name(f"{path.name}.part-{mark}") if path else None
     folder = str(aside) if aside else storage.join(plan.folder, mark)
@@ -232,7 +232,7 @@ def _new_folder(plan: PreprocessPlan) -> Iterator[str]:
         raise
     if path and aside:
         for left in [path, *(other for other in path.parent.glob(f"{path.name}.part-*") if other != aside)]:
-            shutil.rmtree(left, ignore_errors=True)  # of a process that did not come to its end
+            shutil.rmtree(left, ignore_errors=True)  # left over from a process that was killed
         aside.rename(path)
 
 
@@ -250,7 +250,7 @@ def _write(dataset: ray.data.Dataset, folder: str, name: str, say: Say) -> None:
 
 
 def _say_progress(folder: str, name: str, say: Say, done: threading.Event) -> None:
-    """Say now and then how much has been written."""
+    """Say every few seconds how much has been written."""
     path = storage.local_path(folder)
     say(f"writing {name}")
     while path is not None and not done.wait(_PROGRESS_EVERY_S):
@@ -268,8 +268,8 @@ def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: Preprocessor |
             parts[name] = inspect_source(storage.join(folder, name))
         except DataError as error:
             raise DataError(
-                f"no rows of {spec.source} are left for {name} by splitting {spec.split.size:g} off by {spec.split.by} "
-                f"({error}): use another size, or more data"
+                f"the split by {spec.split.by} with size {spec.split.size:g} leaves no rows of {spec.source} for {name} "
+                f"({error}). Use another size, or more data"
             ) from error
     train, validation = parts["train"], parts["validation"]
     place = plan.folder if storage.local_path(folder) is not None else folder
@@ -286,6 +286,6 @@ def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: Preprocessor |
         train_rows=train.rows or 0,
         validation_rows=validation.rows or 0,
         digest=digest,
-        code_version=f"trainlib {trainlib.__version__}, preparing {CODE_VERSION}",
+        code_version=f"trainlib {trainlib.__version__}, preprocessing {CODE_VERSION}",
         preprocessor=summarize(preprocessor),
     )

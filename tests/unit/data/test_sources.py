@@ -117,16 +117,16 @@ def test_the_digest_follows_the_bytes_and_nothing_else(tmp_path):
 
 
 def test_what_is_not_there_is_named(tmp_path):
-    with pytest.raises(DataNotFoundError, match=r"there is no data at .*nothing\.csv: pass the path or URI"):
+    with pytest.raises(DataNotFoundError, match=r"there is no data at .*nothing\.csv\. Pass the path or URI"):
         inspect_source(tmp_path / "nothing.csv")
     with pytest.raises(DataNotFoundError, match=r"no file matches .*\*\.parquet"):
         inspect_source(tmp_path / "*.parquet")
-    with pytest.raises(DataNotFoundError, match=r"has no data in it \(it is empty\)"):
+    with pytest.raises(DataNotFoundError, match=r"has no data files \(it is empty\)"):
         inspect_source(tmp_path)
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(DataNotFoundError, match=r"has no data in it \(it has notes\.txt\)"):
+    with pytest.raises(DataNotFoundError, match=r"has no data files \(it has notes\.txt\)"):
         inspect_source(tmp_path)
-    with pytest.raises(DataError, match=r"cannot tell what .*notes\.txt is by its name"):
+    with pytest.raises(DataError, match=r"cannot tell the format of .*notes\.txt from its name"):
         inspect_source(tmp_path / "notes.txt")
     with pytest.raises(DataError, match=r"cannot reach nowhere://x"):
         inspect_source("nowhere://x")
@@ -139,7 +139,7 @@ def test_a_broken_file_is_named_with_the_place(tmp_path):
     write(TABLE, whole)
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(whole.read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"cut\.parquet is no whole Parquet file .*Write it again"):
+    with pytest.raises(DataError, match=r"cut\.parquet is not a complete Parquet file .*write it again"):
         inspect_source(tmp_path)
     ragged = tmp_path / "ragged.csv"
     ragged.write_text("x,y\n1,2\n3,4\n5,6,7\n")
@@ -158,16 +158,16 @@ def test_a_broken_file_is_named_with_the_place(tmp_path):
 def test_files_that_do_not_belong_together_are_named(tmp_path):
     write(TABLE, tmp_path / "1.csv")
     write(TABLE.rename(columns={"label": "other"}), tmp_path / "2.csv")
-    with pytest.raises(DataError, match=r"2\.csv has other columns than .*1\.csv: it lacks 'label'"):
+    with pytest.raises(DataError, match=r"the columns of .*2\.csv differ from those of .*1\.csv: it lacks 'label'"):
         inspect_source(tmp_path)
     write(TABLE.assign(more=1), tmp_path / "2.csv")
     with pytest.raises(DataError, match="it also has 'more'"):
         inspect_source(tmp_path)
     write(TABLE.assign(x="text"), tmp_path / "2.csv")
-    with pytest.raises(DataError, match="'x' is string there and double in the other"):
+    with pytest.raises(DataError, match="'x' is string instead of double"):
         inspect_source(tmp_path)
     write(TABLE[["label", "x"]], tmp_path / "2.csv")
-    with pytest.raises(DataError, match="in another order, label, x"):
+    with pytest.raises(DataError, match="their order is label, x instead of x, label"):
         inspect_source(tmp_path)
     write(TABLE, tmp_path / "3.parquet")
     with pytest.raises(DataError, match="files of different formats"):
@@ -176,8 +176,8 @@ def test_files_that_do_not_belong_together_are_named(tmp_path):
 
 def test_no_rows_are_no_data(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n")
-    with pytest.raises(DataError, match="has no rows: it has columns alone"):
+    with pytest.raises(DataError, match="has columns but no rows"):
         inspect_source(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("")
-    with pytest.raises(DataError, match=r"t\.csv is empty, with not even a header"):
+    with pytest.raises(DataError, match=r"t\.csv is an empty file, without even a header"):
         inspect_source(tmp_path / "t.csv")
