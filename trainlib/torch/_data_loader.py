@@ -23,8 +23,8 @@ def prepare_data_loader(
 ) -> Any:
     """Give each worker its own part of the data, and move batches to its device.
 
-    ``batch_size`` is that of each worker; the global one is ``batch_size * world_size``. A loader that
-    shuffles goes on shuffling, differently in each epoch.
+    ``batch_size`` is per worker; the global batch size is ``batch_size * world_size``. A loader that shuffles still
+    does, differently in each epoch.
 
     Example::
 
@@ -39,11 +39,13 @@ def prepare_data_loader(
     if split and not isinstance(data_loader.sampler, DistributedSampler):
         if not isinstance(data_loader.sampler, (RandomSampler, SequentialSampler)):
             raise ValueError(
-                f"the data loader has a sampler of its own ({type(data_loader.sampler).__name__}), which does not split the "
-                "data between workers: pass add_dist_sampler=False if it does, or drop it"
+                f"the data loader has its own sampler, {type(data_loader.sampler).__name__}, and it would be replaced by a "
+                "DistributedSampler. Pass add_dist_sampler=False if it splits the data between workers itself, or remove it"
             )
         if data_loader.batch_size is None:
-            raise ValueError("the data loader has a batch sampler of its own: pass add_dist_sampler=False")
+            raise ValueError(
+                "the data loader has its own batch sampler. Pass add_dist_sampler=False, and split the data in it"
+            )
         sampler: DistributedSampler[Any] = DistributedSampler(
             data_loader.dataset,  # type: ignore[arg-type]
             num_replicas=context.world_size,
@@ -73,7 +75,7 @@ def prepare_data_loader(
 
 
 class _DistributedLoader:
-    """A data loader that moves its batches, and counts its epochs so that shuffling differs between them."""
+    """A data loader that moves its batches to a device, and sets the epoch so that each one is shuffled differently."""
 
     def __init__(self, loader: DataLoader[Any], device: torch.device | None, non_blocking: bool) -> None:
         self._loader = loader
@@ -86,7 +88,7 @@ class _DistributedLoader:
 
         sampler = self._loader.sampler
         if isinstance(sampler, DistributedSampler):
-            # A user who calls set_epoch on the sampler is left alone.
+            # Not if the user calls set_epoch on the sampler.
             if sampler.epoch == self._epoch - 1 or self._epoch == 0 == sampler.epoch:
                 sampler.set_epoch(self._epoch)
             self._epoch = sampler.epoch + 1

@@ -29,7 +29,7 @@ def prepare_model(
     parallel_strategy: str | None = "ddp",
     parallel_strategy_kwargs: dict[str, Any] | None = None,
 ) -> torch.nn.Module:
-    """Move a model to this worker's device and, in a gang of more than one, wrap it for data-parallel training.
+    """Move a model to this worker's device and, if there are several workers, wrap it for data-parallel training.
 
     Example::
 
@@ -41,7 +41,7 @@ def prepare_model(
     from trainlib.torch import _amp as amp
 
     if parallel_strategy not in ("ddp", "fsdp", None):
-        raise ValueError(f"parallel_strategy is {parallel_strategy!r}: use 'ddp', 'fsdp' or None")
+        raise ValueError(f"parallel_strategy is {parallel_strategy!r}. Use 'ddp', 'fsdp' or None")
     context = session.get_context()
     device = get_device() if isinstance(move_to_device, bool) else move_to_device
     if move_to_device:

@@ -9,9 +9,9 @@ __all__ = ["enable_reproducibility"]
 
 
 def enable_reproducibility(seed: int = 0) -> None:
-    """Limit what is random in a training function: seeds, and algorithms that vary between runs.
+    """Make runs of a training function repeatable: set all seeds, and use deterministic algorithms.
 
-    It cannot make all results equal across machines and versions.
+    Results may still differ between machines, and between versions of torch.
     """
     import numpy as np
     import torch

@@ -80,7 +80,7 @@ def test_a_trainer_without_horovod_says_how_to_get_it(monkeypatch):
 
 def test_a_trainer_with_a_horovod_for_other_versions_says_rebuild(monkeypatch):
     monkeypatch.setattr(recipe, "installed_frameworks", lambda: {"torch": "2.99.0"})
-    with pytest.raises(HorovodUnavailableError, match=r"built for torch .*2\.99\.0 is installed.*rebuild"):
+    with pytest.raises(HorovodUnavailableError, match=r"built for torch .*2\.99\.0 is installed.*Rebuild"):
         HorovodTrainer(lambda: None)
 
 
