@@ -59,7 +59,7 @@ class TorchCheckpoint(Checkpoint):
             return saved
         if model is None:
             raise ValueError(
-                "this checkpoint holds a state dict, not a model. Pass the model to load it into: get_model(model)"
+                "this checkpoint holds a state dict, not a model: pass the model to load it into, get_model(model)"
             )
         model.load_state_dict(saved)
         return model

@@ -91,8 +91,8 @@ def test_a_population_takes_turns_where_there_is_no_room_and_copies_the_best():
         (lambda: ASHAScheduler(max_t=1, grace_period=2), "grace_period is 2, max_t 1"),
         (lambda: ASHAScheduler(reduction_factor=1), "reduction_factor is 1"),
         (lambda: ASHAScheduler(mode="minimum"), "mode is 'minimum'"),
-        (lambda: MedianStoppingRule(hard_stop=False), "hard_stop=False is not offered"),
-        (lambda: PopulationBasedTraining(), "nothing is said about what may change"),
+        (lambda: MedianStoppingRule(hard_stop=False), "hard_stop=False is not supported"),
+        (lambda: PopulationBasedTraining(), "there is nothing to mutate"),
         (lambda: PopulationBasedTraining(hyperparam_mutations={"lr": 3}), r"hyperparam_mutations\['lr'\] is 3"),
         (lambda: PopulationBasedTraining(hyperparam_mutations={"a": [1]}, quantile_fraction=0.7), "between 0 and 0.5"),
     ],
@@ -103,13 +103,13 @@ def test_schedulers_that_make_no_sense(make, words):
 
 
 def test_a_metric_set_twice_has_to_be_the_same():
-    with pytest.raises(ValueError, match="has metric='loss', TuneConfig has metric='accuracy'"):
+    with pytest.raises(ValueError, match="has metric='loss', but TuneConfig has metric='accuracy'"):
         tune.TuneConfig(metric="accuracy", mode="max", scheduler=ASHAScheduler(metric="loss")).make_scheduler()
 
 
 def test_a_time_that_nobody_reports():
     asha = ASHAScheduler(time_attr="epoch", metric="score", mode="max")
-    with pytest.raises(ValueError, match="goes by time_attr='epoch', which is not reported"):
+    with pytest.raises(ValueError, match="has time_attr='epoch', but the training function does not report it"):
         asha.on_result(0, {"score": 1, "training_iteration": 1})
 
 

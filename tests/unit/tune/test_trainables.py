@@ -59,14 +59,14 @@ def test_what_trials_at_once_take_is_known_where_it_is_the_same_for_all():
     assert fixed is not None
     assert fixed.num_workers == 4
     assert Tuner(trainer, param_space={"scaling_config": {"num_workers": tune.choice([1, 2])}}).plan.gang is None
-    with pytest.raises(CapacityError, match="4 CPU, which is 8 CPU at once; the cluster has 6: lower it to 1"):
+    with pytest.raises(CapacityError, match=r"4 CPU: 8 CPU at once\. The cluster has 6\. Lower it to 1"):
         require_room({"CPU": 6}, 0, 2, fixed)
 
 
 def test_cpus_that_read_data_are_not_the_trials():
     two = ScalingConfig(num_workers=2)
     require_room({"CPU": 4}, 0, 2, two)
-    with pytest.raises(CapacityError, match="the cluster has 4, 1 of which have to read data: lower it to 1"):
+    with pytest.raises(CapacityError, match=r"The cluster has 4, 1 of them reserved for reading data\. Lower it to 1"):
         require_room({"CPU": 4}, 1, 2, two)
     require_room({"CPU": 2}, 1, 1, two)
 
