@@ -1,4 +1,4 @@
-"""Files of rows: found, looked at, told apart, and refused with a reason."""
+"""Data files: how they are found, inspected and hashed, and the errors for bad ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write(table: pd.DataFrame, path) -> str:
         "T.CSV.lz4",
     ],
 )
-def test_a_file_is_known_by_its_name(tmp_path, name):
+def test_the_format_of_a_file_follows_from_its_name(tmp_path, name):
     path = tmp_path / name
     if name.endswith((".zst", ".lz4")):
         with pa.CompressedOutputStream(str(path), {".zst": "zstd", ".lz4": "lz4"}[path.suffix]) as stream:
@@ -68,7 +68,7 @@ def test_a_folder_and_a_glob_are_many_files(tmp_path):
     assert inspect_source(f"file://{tmp_path}/1.csv").rows == 3
 
 
-def test_files_behind_another_scheme_are_read_where_they_are(tmp_path):
+def test_remote_files_are_inspected_in_place(tmp_path):
     write(TABLE, tmp_path / "t.csv")
     handler = functools.partial(_Quiet, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -90,7 +90,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_whole_numbers_and_fractions_in_different_files_are_one_column(tmp_path):
+def test_integers_and_floats_in_different_files_are_one_column(tmp_path):
     (tmp_path / "1.csv").write_text("x\n1\n")
     (tmp_path / "2.csv").write_text("x\n1.5\n")
     assert inspect_source(tmp_path).columns == {"x": "double"}
@@ -116,7 +116,7 @@ def test_the_digest_follows_the_bytes_and_nothing_else(tmp_path):
     assert inspect_source(path).digest() != before
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_missing_data_is_named(tmp_path):
     with pytest.raises(DataNotFoundError, match=r"there is no data at .*nothing\.csv\. Pass the path or URI"):
         inspect_source(tmp_path / "nothing.csv")
     with pytest.raises(DataNotFoundError, match=r"no file matches .*\*\.parquet"):
@@ -134,7 +134,7 @@ def test_what_is_not_there_is_named(tmp_path):
         inspect_source("memory://t.csv")
 
 
-def test_a_broken_file_is_named_with_the_place(tmp_path):
+def test_a_broken_file_is_named_with_the_row(tmp_path):
     whole = tmp_path / "whole.parquet"
     write(TABLE, whole)
     cut = tmp_path / "cut.parquet"
@@ -174,7 +174,7 @@ def test_files_that_do_not_belong_together_are_named(tmp_path):
         inspect_source(tmp_path)
 
 
-def test_no_rows_are_no_data(tmp_path):
+def test_data_without_rows_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n")
     with pytest.raises(DataError, match="has columns but no rows"):
         inspect_source(tmp_path / "t.csv")
