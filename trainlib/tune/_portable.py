@@ -38,16 +38,16 @@ def packed(trainable: Any, param_space: dict[str, Any]) -> dict[str, Any]:
     return {"trainable": _mapped(trainable, _pack_trainer), "param_space": space}
 
 
-def unpacked(kept: dict[str, Any], anew: dict[str, Any]) -> dict[str, Any]:
-    """The settings that :func:`packed` saved, with those in ``anew`` in place of the saved ones.
+def unpacked(kept: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The settings that :func:`packed` saved, with those in ``changes`` in place of the saved ones.
 
     Raises:
         ValueError: a dataset was in memory, and has to be passed again.
     """
-    settings = {**kept, **anew}
-    if "trainable" not in anew:
+    settings = {**kept, **changes}
+    if "trainable" not in changes:
         settings["trainable"] = _mapped(kept["trainable"], _unpack_trainer)
-    if "param_space" not in anew and _DATASETS in kept["param_space"]:
+    if "param_space" not in changes and _DATASETS in kept["param_space"]:
         try:
             datasets = _mapped(kept["param_space"][_DATASETS], lambda value: portable.unpacked({"": value})[""])
         except ValueError:

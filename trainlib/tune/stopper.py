@@ -193,9 +193,7 @@ class CombinedStopper(Stopper):
         self._stoppers = stoppers
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        said = [
-            stopper(trial_id, result) for stopper in self._stoppers
-        ]  # not any() at once: each of them has to see the result
+        said = [stopper(trial_id, result) for stopper in self._stoppers]  # a list, so that each sees the result
         return any(said)
 
     def stop_all(self) -> bool:
