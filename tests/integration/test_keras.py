@@ -65,7 +65,7 @@ def test_metrics_are_chosen_and_renamed_and_events_too():
 
 def test_a_metric_that_keras_does_not_have():
     with pytest.raises(KeyError, match=r"Keras has no metric 'accuracy'\. It has loss, mae"):
-        ReportCheckpointCallback(metrics=["accuracy"])._chosen({"loss": 1.0, "mae": 2.0})
+        ReportCheckpointCallback(metrics=["accuracy"])._select_metrics({"loss": 1.0, "mae": 2.0})
 
 
 def test_an_event_that_keras_does_not_have():
