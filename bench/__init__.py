@@ -1,1 +1,1 @@
-"""Side-by-side measurements of trainlib and what it is compared with: ``python -m bench``."""
+"""Measures trainlib side by side with others: ``python -m bench``."""

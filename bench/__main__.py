@@ -1,4 +1,4 @@
-"""``python -m bench [NAME ...]``: measure side by side, and print one table."""
+"""``python -m bench [NAME ...]``: measure trainlib and others side by side, and print a table."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ _progress = Console(stderr=True, highlight=False)
 
 
 def main() -> None:
-    """Measure what was asked for. A missed target is reported, and is no error."""
+    """Run the chosen measurements. A missed target is reported, but is not an error."""
     names = [measurement.name for measurement in MEASUREMENTS]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run: {', '.join(names)}; all by default")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each side; the median counts")
-    parser.add_argument("--list", action="store_true", help="say what there is to measure, and end")
+    parser.add_argument("--list", action="store_true", help="list the measurements, and exit")
     arguments = parser.parse_args()
     if unknown := sorted(name for name in arguments.names if not any(_is_called(each, name) for each in names)):
-        parser.error(f"no measurement is called {', '.join(unknown)}: there are {', '.join(names)}")
+        parser.error(f"there is no measurement {', '.join(unknown)}. Choose from {', '.join(names)}")
     if arguments.repeat < 1:
-        parser.error(f"--repeat is {arguments.repeat}: it takes at least one run")
+        parser.error(f"--repeat is {arguments.repeat}: it must be 1 or more")
     if arguments.list:
         for measurement in MEASUREMENTS:
             print(f"{measurement.name:<21} {measurement.what}, trainlib / {measurement.other.name}")
         return
     chosen = [m for m in MEASUREMENTS if not arguments.names or any(_is_called(m.name, n) for n in arguments.names)]
-    with bench() as prepared:
-        numbers = measure(prepared, chosen, arguments.repeat)
+    with bench() as sides:
+        numbers = measure(sides, chosen, arguments.repeat)
     Console().print(table(chosen, numbers))
 
 
 def _is_called(name: str, asked: str) -> bool:
-    """Whether a measurement is meant: by its name, or by what it has in common with others, as in `throughput`."""
+    """Whether a measurement has this name or prefix, e.g. `throughput`."""
     return name == asked or name.startswith(f"{asked}-")
 
 
-def measure(prepared: Bench, chosen: list[Measurement], repeat: int) -> dict[str, Numbers]:
-    """The numbers of each script, run in turns. Measurements that share their scripts share the runs."""
+def measure(bench: Bench, chosen: list[Measurement], repeat: int) -> dict[str, Numbers]:
+    """Run both sides in turns. Returns the numbers of each script. Measurements that share scripts share the runs."""
     _say("warm-up: creating databases")
-    prepared.warm_up()
+    bench.warm_up()
     numbers: dict[str, Numbers] = defaultdict(lambda: defaultdict(list))
     for sides in dict.fromkeys((m.trainlib.script, m.other.script) for m in chosen):
         pair = next((m.trainlib, m.other) for m in chosen if (m.trainlib.script, m.other.script) == sides)
         for turn in range(repeat):
             for side in pair:
-                _run(prepared, side, f"{turn + 1}/{repeat}", numbers[side.script])
+                _run(bench, side, f"{turn + 1}/{repeat}", numbers[side.script])
     return numbers
 
 
-def _run(prepared: Bench, side: Side, turn: str, numbers: Numbers) -> None:
+def _run(bench: Bench, side: Side, turn: str, numbers: Numbers) -> None:
     started = time.monotonic()
     try:
-        found = prepared.run(side)
+        found = bench.run(side)
     except SideFailedError as error:
         _say(f"{side.script} {turn}: {error}")
         return
@@ -93,7 +93,7 @@ def table(chosen: list[Measurement], numbers: dict[str, Numbers]) -> Table:
 
 
 def shown(value: float, unit: str) -> str:
-    """A number as people read it.
+    """A number with its unit.
 
     Example:
         >>> shown(0.0051, "s"), shown(2.346, "s"), shown(15123.4, "/s")

@@ -1,4 +1,4 @@
-"""What is measured: which two scripts, which of their numbers, and the target."""
+"""The measurements: which two scripts, which of their numbers, and the target."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Side:
-    """A script that runs in a fresh process, and what it is called in the table."""
+    """A script that runs in a fresh process, and its name in the table."""
 
     name: str
     script: str
     environment: dict[str, str] = field(default_factory=dict)
     launcher: tuple[str, ...] = ()
-    """Arguments of Python that start the script; without any, it is started as a module."""
+    """Arguments of Python that start the script. Default: as a module."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A number that two sides give, and what the ratio of trainlib's to the other's should be."""
+    """A number from two sides, and the target for the ratio of trainlib's to the other's."""
 
     name: str
     what: str
@@ -35,9 +35,9 @@ class Measurement:
         return ratio >= self.target if self.more_is_better else ratio <= self.target
 
 
-# "local": a Ray of its own, even where a cluster runs on this machine.
+# "local": start a new Ray, even if a cluster runs on this machine.
 _V1 = {"RAY_TRAIN_V2_ENABLED": "0", "RAY_ADDRESS": "local"}
-# Each of two workers has one core.
+# Two workers, one core each.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 _TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
 _HOROVODRUN = ("-m", "horovod.runner.launch", "-np", "2", "--gloo", sys.executable, "-m")
@@ -56,7 +56,7 @@ def _throughput(framework: str, how: str, other: Side) -> Measurement:
     """The same training function, under trainlib and started the framework's own way."""
     return Measurement(
         f"throughput-{framework}",
-        f"{framework}: {how} on 2 workers, samples a second",
+        f"{framework}: {how} on 2 workers, samples per second",
         "samples_per_s",
         "/s",
         _trainlib(f"throughput_{framework}", _ONE_THREAD),
@@ -102,7 +102,7 @@ MEASUREMENTS = (
     ),
     Measurement(
         "ingest",
-        "rows a second into 2 workers, through a map step",
+        "rows per second into 2 workers, through a map step",
         "rows_per_s",
         "/s",
         _trainlib("ingest"),
@@ -121,7 +121,7 @@ MEASUREMENTS = (
     ),
     Measurement(
         "preprocess",
-        "preprocess of what was prepared before",
+        "preprocess what is already preprocessed",
         "preprocess_s",
         "s",
         Side("trainlib", "preprocess_again"),
@@ -157,7 +157,7 @@ MEASUREMENTS = (
     ),
     Measurement(
         "tune-asha-epochs",
-        "epochs that 24 trials on digits train under ASHA",
+        "epochs of 24 trials on digits under ASHA",
         "epochs",
         " epochs",
         *ASHA,

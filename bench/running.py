@@ -1,4 +1,4 @@
-"""Running sides: each in a fresh process, with a folder of its own and databases that exist already."""
+"""Runs each side in a fresh process, with its own folder and databases that already exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST_S = 300.0
 _LINES_OF_LOG = 30
 
-# A server or cluster that the caller uses is none of these measurements' business.
+# The measurements must not use the caller's servers or cluster.
 _NOT_PASSED_ON = ("RAY_ADDRESS", "PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME")
 
 
@@ -38,15 +38,15 @@ class Bench:
         self._runs = 0
 
     def warm_up(self) -> None:
-        """Create the databases, and have both sides' files in the page cache."""
+        """Create the databases, and fill the page cache with both sides' files."""
         for side in START:
             self.run(side)
 
     def run(self, side: Side) -> dict[str, float]:
-        """Run a side once; gives its numbers.
+        """Run a side once. Returns its numbers.
 
         Raises:
-            SideFailedError: it gave none; says what it printed last.
+            SideFailedError: it failed. The message has its last output.
         """
         self._runs += 1
         folder = self._folder / f"{self._runs:03d}-{side.script}"
@@ -69,7 +69,7 @@ class Bench:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise SideFailedError(f"{side.script} did not end in {LONGEST_S:g} s:\n{_tail(log)}") from None
+                    raise SideFailedError(f"{side.script} did not end within {LONGEST_S:g} s:\n{_tail(log)}") from None
                 raise
         if status or not (folder / RESULT).exists():
             raise SideFailedError(f"{side.script} ended with status {status}:\n{_tail(log)}")
@@ -89,7 +89,7 @@ class Bench:
 
 @contextmanager
 def bench() -> Iterator[Bench]:
-    """A bench whose folder is gone afterwards."""
+    """A bench in a temporary folder."""
     folder = Path(tempfile.mkdtemp(prefix="trainlib-bench-"))
     try:
         yield Bench(folder)

@@ -9,7 +9,7 @@ from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 
-from trainlib._data.prepared import PreparedData
+from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import DIGITS, PreprocessSpec, StepSpec
 from trainlib._registry.models import ModelVersion, Selection
 from trainlib.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
@@ -49,7 +49,7 @@ class PipelineSpec(BaseModel):
 class PipelineResult:
     """What the steps of the pipeline gave."""
 
-    data: PreparedData
+    data: PreprocessedData
     training: Result
     selection: Selection
     version: ModelVersion

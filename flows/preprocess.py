@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from prefect import flow
 
-from trainlib._data.prepared import PreparedData
+from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import PreprocessSpec
 from trainlib.tasks.preprocess import preprocess as preprocess_task
 
 
 @flow(name="preprocess", flow_run_name="preprocess · {spec.source}", persist_result=False)
-def preprocess(spec: PreprocessSpec) -> PreparedData:
+def preprocess(spec: PreprocessSpec) -> PreprocessedData:
     """Read data, check and split them, fit preprocessors, and keep all as Parquet. The same is never done twice.
 
     Args:

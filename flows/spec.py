@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from trainlib._data.config import DataConfig
-from trainlib._data.prepared import PreparedData
+from trainlib._data.manifest import PreprocessedData
 from trainlib._frameworks import trainers
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.trainer import DataParallelTrainer
@@ -73,7 +73,7 @@ class TrainSpec(BaseModel):
         spec._trainer = trainer
         return spec
 
-    def on(self, data: PreparedData) -> TrainSpec:
+    def on(self, data: PreprocessedData) -> TrainSpec:
         """The same, on prepared data."""
         config = {"target": data.target, **self.train_loop_config}
         return TrainSpec(**{**dict(self), "datasets": {**data.datasets, **self.datasets}, "train_loop_config": config})

@@ -22,7 +22,7 @@ from trainlib.flows.tune_spec import TuneSpec
 from trainlib.tasks.sweep_artifacts import SweepArtifacts
 from trainlib.tasks.trial import trial as trial_task
 from trainlib.tune._capacity import require_room
-from trainlib.tune._plots import get_ready, save_plots
+from trainlib.tune._plots import load_plotting, save_plots
 from trainlib.tune._result_grid import ResultGrid
 from trainlib.tune._sweep import Sweep
 from trainlib.tune._table import SweepTerminal
@@ -57,7 +57,7 @@ def tune_here(tuner: Tuner) -> ResultGrid:
         mark_interrupted(sweep.run, flow_run_id, terminal.say)
         artifacts.open()
         if sweep.metric is not None:
-            get_ready()
+            load_plotting()
         with signals.remembered():
             FanOut(sweep, terminal, artifacts).run()
         if sweep.fatal is not None:

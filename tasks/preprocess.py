@@ -10,8 +10,8 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 
-from trainlib._data.prepared import PreparedData
-from trainlib._data.preparing import plan, prepare
+from trainlib._data.manifest import PreprocessedData
+from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
 from trainlib._data.spec import PreprocessSpec
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def preprocess(
     preprocessor: Preprocessor | None = None,
     *,
     say: Callable[[str], None] | None = None,
-) -> PreparedData:
+) -> PreprocessedData:
     """Read data, check and split them, fit the preprocessor on the rows for training, and keep all as Parquet.
 
     Args:
@@ -41,12 +41,12 @@ def preprocess(
         if say is not None:
             say(text)
 
-    prepared = prepare(plan(spec, preprocessor), tell)
+    prepared = run_preprocessing(plan_preprocessing(spec, preprocessor), tell)
     create_markdown_artifact(_summary(prepared), key="prepared-data", description=f"Prepared from {prepared.source}")
     return prepared
 
 
-def _summary(prepared: PreparedData) -> str:
+def _summary(prepared: PreprocessedData) -> str:
     rows = [
         ("source", f"`{prepared.source}`"),
         ("rows for training", prepared.train_rows),

@@ -1,6 +1,6 @@
 """Folders at a path or a URI: on local disk, in any fsspec store, or behind an MLflow server.
 
-Whole directories are moved here and there; nothing in this module knows what is in them.
+This module moves whole directories, and does not know what is in them.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-# Locations that only MLflow's own client can reach: it goes through the tracking server.
+# Only MLflow's own client can reach these, through the tracking server.
 _THROUGH_MLFLOW = ("mlflow-artifacts", "runs", "models", "dbfs")
 
 
 def home() -> Path:
-    """Where trainlib keeps what it is given no other place for: ``$TRAINLIB_HOME`` or ``~/trainlib``."""
+    """The folder for everything that has no other location: ``$TRAINLIB_HOME`` or ``~/trainlib``."""
     return Path(os.environ.get("TRAINLIB_HOME") or "~/trainlib").expanduser().absolute()
 
 
 def join(uri: str, *parts: str) -> str:
-    """The URI of something below ``uri``."""
+    """The URI of a path below ``uri``."""
     return "/".join([uri.rstrip("/"), *parts])
 
 
 def absolute(location: str) -> str:
-    """A path made absolute; a URI as it is. Workers may run in another directory."""
+    """An absolute path, because workers may run in another directory. A URI stays as it is."""
     path = local_path(location)
     return str(path) if path is not None else location
 
@@ -41,7 +41,7 @@ def local_path(location: str) -> Path | None:
 
 
 def exists(location: str) -> bool:
-    """Whether there is a file or a folder."""
+    """Whether a file or folder exists there."""
     if (path := local_path(location)) is not None:
         return path.exists()
     if urlparse(location).scheme in _THROUGH_MLFLOW:
@@ -51,9 +51,9 @@ def exists(location: str) -> bool:
 
 
 def upload(source: Path, location: str) -> None:
-    """Move the folder ``source`` to ``location``: a rename where it can be one, else a copy.
+    """Move the folder ``source`` to ``location``, by a rename if possible, else by a copy.
 
-    On local disk the folder appears under its final name all at once.
+    On local disk the folder appears under its final name only when it is complete.
     """
     if (target := local_path(location)) is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def download(location: str, target: Path) -> None:
 
 
 def delete(location: str) -> None:
-    """Remove the folder at ``location``; that it is gone already is no error."""
+    """Remove the folder at ``location``, if it exists."""
     if (path := local_path(location)) is not None:
         shutil.rmtree(path, ignore_errors=True)
     elif urlparse(location).scheme in _THROUGH_MLFLOW:
@@ -99,7 +99,7 @@ def delete(location: str) -> None:
 def _move(source: Path, target: Path) -> None:
     try:
         os.rename(source, target)
-    except OSError:  # another file system: copy beside the target first, so that it never shows half of it
+    except OSError:  # another file system: copy to a temporary name first, so that the target is never incomplete
         aside = target.with_name(f".{target.name}.part")
         shutil.rmtree(aside, ignore_errors=True)
         shutil.copytree(source, aside)
@@ -108,7 +108,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def read_text(location: str) -> str | None:
-    """The text of a file at a path or an fsspec URI; None if there is none."""
+    """The text of a file at a path or an fsspec URI. None if it does not exist."""
     store, inner = filesystem(location)
     try:
         return store.cat_file(inner).decode()  # type: ignore[no-any-return]
@@ -117,7 +117,7 @@ def read_text(location: str) -> str | None:
 
 
 def write_bytes(location: str, data: bytes) -> None:
-    """Write a file at a path or an fsspec URI, whose folder is there."""
+    """Write a file at a path or an fsspec URI. Its folder must exist."""
     store, inner = filesystem(location)
     store.pipe_file(inner, data)
 

@@ -1,4 +1,4 @@
-"""A checkpoint: a dict, a directory or a URI, and each of them from the others."""
+"""A checkpoint: a dict, a directory or a URI. Each can be converted into the others."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["Checkpoint"]
 DICT_FILE = "dict_checkpoint.pkl"
 PREPROCESSOR_KEY = "_preprocessor"
 PREPROCESSOR_FILE = "preprocessor.pkl"
-FILLED_IN = ("_timestamp", PREPROCESSOR_KEY, "_current_checkpoint_id")
-"""What a saved dict has besides what the training function put into it."""
+ADDED_KEYS = ("_timestamp", PREPROCESSOR_KEY, "_current_checkpoint_id")
+"""The keys that trainlib adds to a saved dict."""
 
 
 class Checkpoint:
@@ -36,69 +36,69 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | Path | None = None, *, data: dict[str, Any] | None = None) -> None:
-        """Of a directory or a URI; see :meth:`from_dict` for one that is still in memory."""
+        """A checkpoint of a directory or a URI. See :meth:`from_dict` for one in memory."""
         if (path is None) == (data is None):
-            raise ValueError("a checkpoint is made of a directory or URI, or of a dict: pass one of them")
+            raise ValueError("a checkpoint needs a directory or URI, or a dict: pass one of them")
         if data is not None and not isinstance(data, dict):
-            raise TypeError(f"Checkpoint.from_dict takes a dict, got {type(data).__name__}")
+            raise TypeError(f"Checkpoint.from_dict() takes a dict, got {type(data).__name__}")
         self._data = data
         self._location = storage.absolute(str(path)) if path is not None else None
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Checkpoint:
-        """Of a dict, e.g. ``{"epoch": 3, "model_weights": model.state_dict()}``."""
+        """A checkpoint of a dict, e.g. ``{"epoch": 3, "model_weights": model.state_dict()}``."""
         return cls(data=data)
 
     @classmethod
     def from_directory(cls, path: str | Path) -> Checkpoint:
-        """Of a local directory. It is copied when the checkpoint is reported, not before."""
+        """A checkpoint of a local directory. It is copied only when the checkpoint is reported."""
         if not Path(path).is_dir():
             found = "a file" if Path(path).exists() else "nothing"
             raise CheckpointNotFoundError(
-                f"no checkpoint directory at {Path(path).absolute()}: found {found}. Write the files first, then make "
-                "the checkpoint of their folder."
+                f"no checkpoint directory at {Path(path).absolute()}: found {found}. Write the files first, then create the "
+                "checkpoint of their folder"
             )
         return cls(path)
 
     @classmethod
     def from_uri(cls, uri: str) -> Checkpoint:
-        """Of a directory in any store that fsspec or MLflow reaches, e.g. ``s3://bucket/run/checkpoint_000003``."""
+        """A checkpoint in any store that fsspec or MLflow can reach, e.g. ``s3://bucket/run/checkpoint_000003``."""
         return cls(uri)
 
-    # -- what it is ---------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------
 
     @property
     def path(self) -> str:
-        """The directory or URI. A checkpoint in memory has none."""
+        """The directory or URI. A checkpoint in memory has neither."""
         if self._location is None:
-            raise ValueError("this checkpoint is a dict in memory and has no path: use to_directory() to write it")
+            raise ValueError("this checkpoint is a dict in memory, and has no path: use to_directory() to write it")
         return self._location
 
     @property
     def uri(self) -> str | None:
-        """The place of it as a URI; None for one in memory."""
+        """The location as a URI. None for a checkpoint in memory."""
         if self._location is None:
             return None
         path = storage.local_path(self._location)
         return path.as_uri() if path is not None else self._location
 
     def get_internal_representation(self) -> tuple[str, Any]:
-        """How it is held: ``("dict", ...)``, ``("local_path", ...)`` or ``("uri", ...)``."""
+        """What it holds: ``("dict", ...)``, ``("local_path", ...)`` or ``("uri", ...)``."""
         if self._data is not None:
             return "dict", self._data
         return ("local_path" if storage.local_path(self.path) is not None else "uri"), self.path
 
     def require(self) -> Checkpoint:
-        """Itself, or an error when there is nothing where it should be."""
+        """Returns itself, or raises an error if its location does not exist."""
         if self._location is not None and not storage.exists(self._location):
             raise CheckpointNotFoundError(
-                f"no checkpoint at {self._location}: nothing is there. Pass the directory or URI of a saved checkpoint, "
-                "e.g. result.checkpoint.path."
+                f"no checkpoint at {self._location}: nothing is there. Pass the directory or URI of a saved checkpoint, e.g. "
+                "result.checkpoint.path"
             )
         return self
 
     def get_preprocessor(self) -> Preprocessor | None:
-        """The fitted preprocessor of the training that saved it, to be applied before predicting. None if it had none."""
+        """The fitted preprocessor of the training that saved it. Apply it before predicting. None if it had none."""
         if self._data is not None:
             return self._data.get(PREPROCESSOR_KEY)
         with self.as_directory() as directory:
@@ -108,10 +108,10 @@ class Checkpoint:
             file = Path(directory) / DICT_FILE
             return pickle.loads(file.read_bytes()).get(PREPROCESSOR_KEY) if file.exists() else None
 
-    # -- to each other ------------------------------------------------------------------------------
+    # -- conversions -------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """As a dict. Files that were not saved as one become ``{relative path: bytes}``."""
+        """The checkpoint as a dict. A directory of other files becomes ``{relative path: bytes}``."""
         if self._data is not None:
             return self._data
         with self.as_directory() as directory:
@@ -122,7 +122,7 @@ class Checkpoint:
             return {p.relative_to(directory).as_posix(): p.read_bytes() for p in files}
 
     def to_directory(self, path: str | Path | None = None) -> str:
-        """Write it to a local directory, a new temporary one unless ``path`` says where."""
+        """Write it to a local directory and return its path. Default: a new temporary directory."""
         target = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="trainlib-checkpoint-"))
         if self._data is not None:
             target.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ class Checkpoint:
 
     @contextmanager
     def as_directory(self) -> Iterator[str]:
-        """A local directory with its files, for reading: the saved one itself, or a copy for as long as it is needed."""
+        """A local directory to read its files from. It is the original if that is local, else a temporary copy."""
         if self._location is not None and (local := storage.local_path(self._location)) is not None:
             self.require()
             yield str(local)
@@ -172,7 +172,7 @@ class Checkpoint:
 
 
 def dump(data: Any, file: IO[bytes]) -> None:
-    """Pickle straight into ``file``: large tensors are not held a second time as bytes."""
+    """Pickle straight into ``file``, so that large tensors are not in memory a second time."""
     import cloudpickle
 
     cloudpickle.dump(data, file, protocol=pickle.HIGHEST_PROTOCOL)

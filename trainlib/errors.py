@@ -34,14 +34,14 @@ __all__ = [
 
 
 class TrainlibError(Exception):
-    """The base of all errors that trainlib raises itself."""
+    """The base class of all errors that trainlib raises."""
 
 
 class TrainingFailedError(TrainlibError):
-    """A training attempt failed. ``__cause__`` is what the failing rank raised, where it raised.
+    """A training attempt failed. ``__cause__`` is the exception that the failing rank raised, if it raised one.
 
     Attributes:
-        cause: why it failed, as one of :class:`trainlib._execution.causes.Cause`.
+        cause: why it failed, a :class:`trainlib._execution.causes.Cause`.
         rank: the rank that failed, if one did.
         node: the address of that rank's node.
         attempt: the number of the attempt, from 1.
@@ -87,23 +87,23 @@ class ConnectionFailedError(TrainlibError):
 
 
 class CheckpointNotFoundError(TrainlibError, FileNotFoundError):
-    """There is no checkpoint at the given place."""
+    """There is no checkpoint at the given location."""
 
 
 class DataError(TrainlibError, ValueError):
-    """Data cannot be read, or is not what a training needs. Says which file, row or column, and what to do."""
+    """Data cannot be read, or does not fit the training. The message names the file, row or column."""
 
 
 class DataNotFoundError(DataError, FileNotFoundError):
-    """There is no data at the given place."""
+    """There is no data at the given location."""
 
 
 class RunNotFoundError(TrainlibError, LookupError):
-    """There is no training of that name or id in the registry."""
+    """The registry has no training with that name or id."""
 
 
 class RunInUseError(TrainlibError):
-    """A training of that name is being run by another process."""
+    """Another process is running a training with that name."""
 
 
 class HorovodBuildError(TrainlibError):
@@ -111,11 +111,11 @@ class HorovodBuildError(TrainlibError):
 
 
 class HorovodUnavailableError(TrainlibError, ImportError):
-    """Horovod is missing, or was built for other frameworks than those that are installed."""
+    """Horovod is missing, or was built for other versions of the frameworks."""
 
 
 class KerasVersionError(TrainlibError):
-    """A Keras 3 model was used where only Keras 2 averages gradients."""
+    """A Keras 3 model or optimizer was used where only Keras 2 works."""
 
 
 class MetricError(TrainlibError, TypeError):
@@ -123,28 +123,28 @@ class MetricError(TrainlibError, TypeError):
 
 
 class ScoreNotReportedError(TrainlibError, KeyError):
-    """A checkpoint came without the score that ``checkpoint_score_attribute`` names."""
+    """A checkpoint was reported without the metric that ``checkpoint_score_attribute`` names."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the text in quotes
 
 
 class MetricNotReportedError(TrainlibError, KeyError):
-    """A trial reported without the metric that the sweep is to optimise."""
+    """A trial did not report the metric that the sweep optimises."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class CheckpointsNeededError(TrainlibError):
-    """A scheduler has trials go on from checkpoints, but the training function saves none."""
+    """The scheduler resumes trials from checkpoints, but the training function saves none."""
 
 
 class SweepFailedError(TrainlibError):
-    """A trial failed in a sweep with ``fail_fast``. ``__cause__`` is what it failed with.
+    """A trial failed in a sweep with ``fail_fast``. ``__cause__`` is its error.
 
     Attributes:
-        results: what the trials gave until then, a :class:`trainlib.tune.ResultGrid`.
+        results: the results so far, a :class:`trainlib.tune.ResultGrid`.
     """
 
     def __init__(self, message: str, results: object = None) -> None:
@@ -160,7 +160,7 @@ class OutOfStepError(TrainlibError):
 
 
 class PortsTakenError(TrainlibError, OSError):
-    """No port of a range is free on a node."""
+    """All ports of a range are taken on a node."""
 
     def __init__(self, ports: object, host: str) -> None:
         super().__init__(ports, host)
@@ -168,11 +168,11 @@ class PortsTakenError(TrainlibError, OSError):
         self.host = host
 
     def __str__(self) -> str:
-        return f"no port of {self.ports} is free on {self.host}: widen port_range, or leave it out to have one picked"
+        return f"no port of {self.ports} is free on {self.host}: widen port_range, or leave it out to use any free port"
 
 
 class StalledError(TrainlibError):
-    """A rank waited in vain for another one in a collective."""
+    """A rank waited too long for another one in a collective."""
 
 
 class TooFewWorkersError(TrainlibError, ValueError):
@@ -180,4 +180,4 @@ class TooFewWorkersError(TrainlibError, ValueError):
 
 
 class SessionUnavailableError(TrainlibError, RuntimeError):
-    """A function that belongs into a training function was called outside of one."""
+    """A function that works only inside a training function was called outside of one."""

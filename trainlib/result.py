@@ -1,4 +1,4 @@
-"""What a training gives back."""
+"""The result of a training."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Result:
     """
 
     metrics: dict[str, Any] | None = None
-    """The last reported metrics, with what was filled in automatically."""
+    """The last reported metrics, and those that trainlib adds."""
     checkpoint: Checkpoint | None = None
     """The last saved checkpoint."""
     error: BaseException | None = None
-    """What the training failed with, if it failed."""
+    """The error, if the training failed."""
     log_dir: str | None = None
     """The training's local directory."""
     best_checkpoints: list[tuple[Checkpoint, dict[str, Any]]] = field(default_factory=list)
@@ -43,13 +43,13 @@ class Result:
     returned: list[Any] = field(default_factory=list, repr=False)
     """What the training function returned, by rank."""
     rows: dict[str, list[list[int]]] = field(default_factory=dict, repr=False)
-    """By dataset, one entry an epoch: how many rows each rank read."""
+    """For each dataset, one entry per epoch: how many rows each rank read."""
     history: list[dict[str, Any]] = field(default_factory=list, repr=False)
-    """One row for each iteration."""
+    """The metrics of each iteration."""
 
     @property
     def path(self) -> str | None:
-        """The training's local directory; newer spelling of ``log_dir``."""
+        """The training's local directory, as newer guides spell ``log_dir``."""
         return self.log_dir
 
     @property
@@ -59,13 +59,13 @@ class Result:
 
     @property
     def metrics_dataframe(self) -> pd.DataFrame:
-        """The metrics of all iterations, a row each."""
+        """The metrics of all iterations, one row each."""
         import pandas as pd
 
         return pd.DataFrame(self.history)
 
     def get_best_checkpoint(self, metric: str, mode: Literal["max", "min"]) -> Checkpoint | None:
-        """The kept checkpoint that is best by a metric it was reported with."""
+        """The best of the kept checkpoints, by a metric that was reported with it."""
         if mode not in ("max", "min"):
             raise ValueError(f"mode is {mode!r}: use 'max' or 'min'")
         scored = [(metrics[metric], checkpoint) for checkpoint, metrics in self.best_checkpoints if metric in metrics]

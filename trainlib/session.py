@@ -1,7 +1,7 @@
-"""What a training function calls: report, get_checkpoint, get_context, and who it is in its gang.
+"""What a training function calls: report, get_checkpoint, get_dataset_shard, get_context, and ranks.
 
-There is one session in a worker process, for as long as the training function runs. It is not bound
-to a thread: frameworks call back from threads of their own.
+A worker process has one session while the training function runs. It is not bound to a thread, because frameworks
+call back from their own threads.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TrainContext:
-    """Who a worker is in its gang, and which training it belongs to.
+    """A worker's ranks, and the training that it belongs to.
 
     Example:
-        >>> from trainlib import ScalingConfig, TrainContext
+        >>> from trainlib import TrainContext
         >>> TrainContext(world_rank=1, world_size=2).get_world_rank()
         1
     """
@@ -118,7 +118,7 @@ class TrainContext:
 
 
 class Session(Protocol):
-    """What stands behind the functions of this module inside a worker."""
+    """What implements the functions of this module inside a worker."""
 
     context: TrainContext
     checkpoint_was_asked_for: bool
@@ -132,14 +132,14 @@ class Session(Protocol):
     def dataset_shard(self, name: str) -> DatasetShard: ...
 
     def give_up(self, error: Exception) -> None:
-        """End the attempt with this error, because the training function hangs where nothing can be raised."""
+        """End the attempt with this error, because the training function hangs and cannot raise it."""
 
 
 _session: Session | None = None
 
 
 def enter(session: Session | None) -> None:
-    """Make ``session`` the one of this process; None ends it."""
+    """Set the session of this process. None removes it."""
     global _session
     _session = session
 
@@ -148,17 +148,17 @@ def current(function: str) -> Session:
     """The session of this process, or an error that names the function that needs it."""
     if _session is None:
         raise SessionUnavailableError(
-            f"{function}() was called outside of a training function. It works in the function that a trainer runs, "
-            "e.g. TorchTrainer(train_loop_per_worker=...)."
+            f"{function}() was called outside of a training function. Call it in the function that a trainer runs, e.g. "
+            "TorchTrainer(train_loop_per_worker=...)"
         )
     return _session
 
 
 def report(metrics: dict[str, Any] | None = None, *, checkpoint: Checkpoint | None = None, **more: Any) -> None:
-    """Report metrics, and a checkpoint with them. Every rank must call it equally often; rank 0's count.
+    """Report metrics, and optionally a checkpoint. All ranks must call it equally often. Rank 0's metrics are recorded.
 
-    It returns as soon as the checkpoint, if any, is snapshotted: recording and uploading happen behind
-    the training. Metrics may be passed as a dict or as keywords.
+    It returns once it has a snapshot of the checkpoint: recording and uploading happen in the background. Metrics may be
+    passed as a dict or as keyword arguments.
 
     Example:
         >>> from trainlib import session
@@ -168,15 +168,15 @@ def report(metrics: dict[str, Any] | None = None, *, checkpoint: Checkpoint | No
     """
     if metrics is not None and not isinstance(metrics, dict):
         raise TypeError(
-            f"report() takes a dict of metrics, got {type(metrics).__name__}: write report({{'loss': loss}})"
+            f"report() takes a dict of metrics, but got a {type(metrics).__name__}: write report({{'loss': loss}})"
         )
     current("report").report({**(metrics or {}), **more}, checkpoint)
 
 
 def get_checkpoint() -> Checkpoint | None:
-    """The checkpoint to go on from: the newest of earlier attempts, or ``resume_from_checkpoint``.
+    """The checkpoint to resume from: the newest of earlier attempts, or ``resume_from_checkpoint``.
 
-    None on a fresh start. A dict that this attempt has saved meanwhile takes its place.
+    None on a fresh start. Once this attempt has saved a dict, it is that one.
     """
     running = current("get_checkpoint")
     running.checkpoint_was_asked_for = True
@@ -198,10 +198,10 @@ def load_checkpoint() -> dict[str, Any] | None:
 
 
 def get_dataset_shard(dataset_name: str = "train") -> DatasetShard:
-    """This worker's share of a dataset that the trainer was given: of ``train`` a part, of all others the whole.
+    """This worker's share of one of the trainer's datasets. By default ``train`` is split, and the others are whole.
 
-    It is read with ``iter_batches()``, ``iter_torch_batches()``, ``to_torch()``, ``iter_tf_batches()``, ``to_tf()``,
-    ``iter_rows()`` or ``materialize()``; every loop is an epoch.
+    Read it with ``iter_batches()``, ``iter_torch_batches()``, ``to_torch()``, ``iter_tf_batches()``, ``to_tf()``,
+    ``iter_rows()`` or ``materialize()``. Every loop is an epoch.
 
     Example:
         >>> from trainlib import session
@@ -215,7 +215,7 @@ def get_dataset_shard(dataset_name: str = "train") -> DatasetShard:
 
 
 def get_context() -> TrainContext:
-    """Who this worker is in its gang, and which training it belongs to."""
+    """This worker's ranks, and the training that it belongs to."""
     return current("get_context").context
 
 

@@ -58,10 +58,10 @@ class BaseTrainer:
         Raises:
             DataError: what is wrong, and with which file.
         """
-        from trainlib._data.datasets import look_at_all, require_rows
+        from trainlib._data.datasets import inspect_sources, require_rows
         from trainlib._data.preprocessors import require_columns
 
-        sources = look_at_all(self.datasets)
+        sources = inspect_sources(self.datasets)
         for name, source in sources.items():
             if source.rows is not None and self.dataset_config.splits(name):
                 require_rows(name, source.uri, source.rows, self.scaling_config.num_workers)

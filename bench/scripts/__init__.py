@@ -1,1 +1,1 @@
-"""One script for each measured side. ``python -m bench`` runs each in a process of its own."""
+"""One script for each measured side. ``python -m bench`` runs each in its own process."""

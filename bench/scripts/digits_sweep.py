@@ -1,4 +1,4 @@
-"""The sweep over digits that schedulers are compared with."""
+"""The sweep on digits that compares schedulers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def train_func(config):
 
 
 def sweep(scheduler: TrialScheduler) -> tuple[int, float]:
-    """Epochs trained in all, and the best accuracy at the end of a trial. The same trials for every scheduler."""
+    """The total number of epochs, and the best final accuracy. Every scheduler gets the same trials."""
     results = tune.Tuner(
         TorchTrainer(train_func, scaling_config=ScalingConfig(num_workers=1)),
         param_space={

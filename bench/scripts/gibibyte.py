@@ -10,7 +10,7 @@ FILE_BYTES = 128 * 1024**2
 
 
 def write(folder: Path) -> Path:
-    """Make it, and have it on disk: what follows then does not pay for writing it."""
+    """Write it and sync it to disk, so that the measurement does not wait for the disk."""
     folder.mkdir()
     for number in range(FILES):
         (folder / f"shard_{number}").write_bytes(os.urandom(FILE_BYTES))

@@ -1,4 +1,4 @@
-"""Rows a second out of the same pipeline into 2 plain Ray actors."""
+"""Rows per second from the same pipeline into 2 plain Ray actors."""
 
 import os
 
@@ -12,7 +12,7 @@ ray.init(address="local", num_cpus=(os.cpu_count() or 1) + 2, include_dashboard=
 
 @ray.remote(num_cpus=1)
 class Reader:
-    """Reads its part."""
+    """Reads its shard."""
 
     def read(self, part):
         return rows_per_s(part)

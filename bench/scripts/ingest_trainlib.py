@@ -1,4 +1,4 @@
-"""Rows a second into 2 training workers under trainlib."""
+"""Rows per second into 2 training workers under trainlib."""
 
 from bench.scripts.rows import rows_per_s, rows_through_a_map
 from bench.scripts.side import finish

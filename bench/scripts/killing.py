@@ -14,7 +14,7 @@ SAVED_S = 3.0
 
 
 def kill_rank_1() -> threading.Thread:
-    """Kill the process whose number rank 1 leaves in ``pid``, behind what follows."""
+    """Start a thread that kills rank 1, which writes its process id into the file ``pid``."""
 
     def kill() -> None:
         wait_for(folder() / "pid")

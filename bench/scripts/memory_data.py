@@ -1,4 +1,4 @@
-"""The size of the data that are streamed."""
+"""The size of the streamed data."""
 
 from bench.scripts.rows import LARGE_BYTES
 from bench.scripts.side import finish

@@ -1,4 +1,4 @@
-"""Memory that the machine needs at most while 2 workers stream 4 GiB, beyond what an empty training needs."""
+"""Peak memory while 2 workers stream 4 GiB, minus that of a training that reads nothing."""
 
 import threading
 
@@ -10,7 +10,7 @@ from trainlib import DataParallelTrainer, ScalingConfig, session
 
 
 class Peak:
-    """The most memory that was in use while the block ran."""
+    """The peak memory in use while the block runs."""
 
     def __enter__(self):
         self.bytes = 0
@@ -38,7 +38,7 @@ def train_func(config):
 
 
 def peak(read):
-    """Of a training that reads everything, or nothing."""
+    """The peak of a training that reads everything, or nothing."""
     trainer = DataParallelTrainer(
         train_func,
         train_loop_config={"read": read},

@@ -1,6 +1,6 @@
-"""One small network on digits in every framework, trained on all ranks: the same function under trainlib and without it.
+"""The same small network on digits in every framework, for training under trainlib and under other launchers.
 
-Each gives samples per second over all ranks. ``report`` is called once an epoch, and its time counts.
+Each function returns samples per second over all ranks. It calls ``report`` once per epoch, and that time counts.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 BATCH = 256
 COPIES_OF_DIGITS = 20
-# As many as take about 20 s.
+# These take about 20 s.
 EPOCHS = {"torch": 14, "horovod": 14, "keras": 6}
-# What every framework and launcher still does behind the first steps is not what is compared.
+# Frameworks and launchers still load in the background during the first steps. That is not compared.
 UNTIMED_S = 5.0
 
 Report = Callable[[dict[str, float]], None]
@@ -29,7 +29,7 @@ def digits() -> tuple[Any, Any]:
 
 
 class Stopwatch:
-    """Times steps, without those of the first seconds."""
+    """Times steps, except those of the first seconds."""
 
     def __init__(self, world_size: int) -> None:
         self._world_size = world_size
@@ -47,14 +47,14 @@ class Stopwatch:
             self._started = now
 
     def samples_per_s(self) -> float:
-        """Over all ranks, until now."""
+        """Samples per second over all ranks, so far."""
         if self._started is None:
-            raise RuntimeError(f"the training was over within {UNTIMED_S} s: raise EPOCHS")
+            raise RuntimeError(f"the training ended within {UNTIMED_S} s: raise EPOCHS")
         return self._steps * BATCH * self._world_size / (time.perf_counter() - self._started)
 
 
 def train_ddp(report: Report) -> float:
-    """In the torch process group that there is."""
+    """Train in the existing torch process group."""
     import torch.distributed as dist
     from torch import nn
 
@@ -64,7 +64,7 @@ def train_ddp(report: Report) -> float:
 
 
 def train_horovod(report: Report) -> float:
-    """In the Horovod job that this process is started in."""
+    """Train in the Horovod job of this process."""
     import horovod.torch as hvd
 
     hvd.init()
@@ -75,7 +75,7 @@ def train_horovod(report: Report) -> float:
 
 
 def train_keras(report: Report) -> float:
-    """In the cluster that TF_CONFIG tells of."""
+    """Train in the cluster of TF_CONFIG."""
     import tensorflow as tf
 
     strategy = tf.distribute.MultiWorkerMirroredStrategy()

@@ -1,4 +1,4 @@
-"""The flow `preprocess`, for data that were prepared before."""
+"""The flow `preprocess`, for data that is already preprocessed."""
 
 import time
 

@@ -12,7 +12,7 @@ REPORTS = 2000
 
 
 class Recorded(Callback):
-    """Notes when each result has arrived where Ray's loggers write it."""
+    """Records when each result reaches Ray's loggers."""
 
     results = 0
     last = 0.0

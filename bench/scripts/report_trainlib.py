@@ -27,7 +27,7 @@ def train_func(config):
 
 
 def watch() -> None:
-    """Look into the database, once all is reported, until the last point of each metric is there."""
+    """After the last report, wait until the database has the last point of each metric."""
     wait_for(folder() / "ended")
     run_id = (folder() / "run").read_text()
     query = "SELECT count(*) FROM metrics WHERE run_uuid = ? AND step = ?"

@@ -8,7 +8,7 @@ from typing import Any
 ROWS = 4_000_000
 EPOCHS = 3
 BATCH = 8192
-# Of one row of the large dataset: 2 MiB.
+# The shape of one row of the large dataset: 2 MiB.
 SHAPE = (256, 1024)
 LARGE_ROWS = 2048
 LARGE_BYTES = LARGE_ROWS * SHAPE[0] * SHAPE[1] * 8
@@ -22,14 +22,14 @@ def rows_through_a_map() -> Any:
 
 
 def large() -> Any:
-    """4 GiB that are made while they are read."""
+    """4 GiB that are generated while being read."""
     import ray.data
 
     return ray.data.range_tensor(LARGE_ROWS, shape=SHAPE)
 
 
 def rows_per_s(shard: Any) -> float:
-    """Of one worker, without its first epoch, in which processes still start."""
+    """Rows per second of one worker, without the first epoch, in which processes still start."""
     rows, started = 0, 0.0
     for epoch in range(EPOCHS):
         if epoch == 1:

@@ -1,4 +1,4 @@
-"""What the scripts share: the folder they are given, and the marks and results that they leave in it."""
+"""What the scripts share: their folder, and the times and results that they write into it."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ RESULT = "result.json"
 
 
 def folder() -> Path:
-    """The empty folder that this run was given."""
+    """The empty folder of this run."""
     return Path(sys.argv[1])
 
 
 def leave(path: Path, text: str) -> None:
-    """Leave a word where another process finds it: whole or not at all."""
+    """Write a file for another process, complete or not at all."""
     part = path.with_suffix(".part")
     part.write_text(text)
     part.rename(path)
 
 
 def mark(path: Path, at: float | None = None) -> None:
-    """Leave the time, now or ``at``."""
+    """Write the time, now or ``at``."""
     leave(path, repr(time.time() if at is None else at))
 
 
 def marked(path: Path) -> float:
-    """The time that was left."""
+    """The time that :func:`mark` wrote."""
     return float(path.read_text())
 
 
 def wait_for(path: Path, timeout: float = 120.0) -> None:
-    """Return when something has been left there."""
+    """Wait until the file exists."""
     deadline = time.monotonic() + timeout
     while not path.exists():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{path} did not appear in {timeout:g} s")
+            raise TimeoutError(f"{path} did not appear within {timeout:g} s")
         time.sleep(0.005)
 
 
 def finish(**values: Any) -> None:
-    """Tell what was measured."""
+    """Write the measured numbers."""
     (folder() / RESULT).write_text(json.dumps(values))
 
 
 def require_ray_train_v1() -> None:
-    """Ray Train is measured as V1. V2 has the same names, so that a wrong setting would not be noticed."""
+    """Check that this is Ray Train V1. V2 has the same names, so a wrong setting would go unnoticed."""
     from ray.train.torch import TorchTrainer
 
     if TorchTrainer.__module__ != "ray.train.torch.torch_trainer":

@@ -19,7 +19,7 @@ def start_seconds(name: str) -> float:
     trainer = TorchTrainer(
         train_func,
         train_loop_config=config,
-        # By default the trainer reserves a CPU besides its workers, which two cores do not have.
+        # By default the trainer reserves a CPU of its own, and there are only two cores.
         scaling_config=ScalingConfig(num_workers=2, trainer_resources={"CPU": 0}),
         run_config=RunConfig(storage_path=str(folder() / "storage")),
     )

@@ -7,13 +7,13 @@ from typing import Any
 
 TRIALS = 12
 
-# A trial of Ray Tune costs seconds: so many give the time of one, and the sweep of trainlib is as long as it should be.
+# A trial of Ray Tune takes seconds, so a few are enough to measure one.
 MANY = 1000
 MANY_RAY = 20
 
 
 def train_short(config: dict[str, Any], report: Callable[[dict[str, float]], None]) -> None:
-    """A linear model, three steps, in the process group that there is."""
+    """Three steps of a linear model, in the existing process group."""
     import torch
     from torch import nn
 
@@ -40,7 +40,7 @@ DIGITS_SPACE = {"lr": (1e-4, 1.0), "hidden": (8, 128)}
 
 
 def train_digits(config: dict[str, Any], report: Callable[[dict[str, float]], None]) -> None:
-    """A small network on digits; reports its accuracy on a fifth that it has not seen, once an epoch."""
+    """Train a small network on digits. Once per epoch, report the accuracy on a held-out fifth."""
     import torch
     from sklearn.datasets import load_digits
     from torch import nn
@@ -50,14 +50,14 @@ def train_digits(config: dict[str, Any], report: Callable[[dict[str, float]], No
     images = torch.tensor(found.data / 16, dtype=torch.float32)
     labels = torch.tensor(found.target)
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
-    seen, unseen = order[len(order) // 5 :], order[: len(order) // 5]
+    train, held_out = order[len(order) // 5 :], order[: len(order) // 5]
     model = nn.Sequential(nn.Linear(64, config["hidden"]), nn.ReLU(), nn.Linear(config["hidden"], 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=config["lr"], momentum=0.9)
     for _ in range(EPOCHS):
-        for batch in seen[torch.randperm(len(seen))].split(64):
+        for batch in train[torch.randperm(len(train))].split(64):
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(images[batch]), labels[batch]).backward()
             optimizer.step()
         with torch.no_grad():
-            accuracy = (model(images[unseen]).argmax(1) == labels[unseen]).float().mean().item()
+            accuracy = (model(images[held_out]).argmax(1) == labels[held_out]).float().mean().item()
         report({"accuracy": accuracy})

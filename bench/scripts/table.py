@@ -1,4 +1,4 @@
-"""A table to prepare, and how."""
+"""A table to preprocess."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROWS = 500_000
 
 
 def spec_for(folder: Path) -> PreprocessSpec:
-    """What to prepare; the table is written first."""
+    """Write the table, and return how to preprocess it."""
     import numpy as np
     import pandas as pd
 

@@ -1,6 +1,6 @@
-"""Samples per second of 2-worker MultiWorkerMirroredStrategy in two processes that know each other by TF_CONFIG.
+"""Samples per second of 2-worker MultiWorkerMirroredStrategy in two processes that find each other by TF_CONFIG.
 
-This file starts itself a second time, as the other one.
+This file starts itself a second time as the other process.
 """
 
 import json
@@ -14,7 +14,7 @@ from bench.scripts.side import finish
 
 
 def tf_config(workers: list[str], rank: int) -> str:
-    """What TensorFlow reads."""
+    """The variable TF_CONFIG for one process."""
     return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
 
 

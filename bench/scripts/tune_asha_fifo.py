@@ -1,4 +1,4 @@
-"""The same sweep over digits without early stopping."""
+"""The same sweep on digits without early stopping."""
 
 from bench.scripts.digits_sweep import sweep
 from bench.scripts.side import finish

@@ -1,4 +1,4 @@
-"""A sweep over digits with ASHA: how many epochs were trained in all, and the best accuracy."""
+"""A sweep on digits with ASHA: the total number of epochs, and the best accuracy."""
 
 from bench.scripts.digits_sweep import sweep
 from bench.scripts.side import finish

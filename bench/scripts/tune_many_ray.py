@@ -1,4 +1,4 @@
-"""Many trials of a trivial function under Ray Tune: seconds a trial. By default, it starts a process for each."""
+"""Many trials of a trivial function under Ray Tune: seconds per trial. By default, it starts a process for each."""
 
 from bench.scripts.side import finish
 from bench.scripts.sweeps import MANY_RAY

@@ -1,4 +1,4 @@
-"""Many trials of a trivial function under Ray Tune, with processes that are used again: seconds a trial."""
+"""Many trials of a trivial function under Ray Tune with reused processes: seconds per trial."""
 
 from bench.scripts.side import finish
 from bench.scripts.sweeps import MANY

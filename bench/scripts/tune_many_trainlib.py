@@ -1,4 +1,4 @@
-"""Many trials of a trivial function under trainlib: seconds a trial, and how Prefect's server and memory fare."""
+"""Many trials of a trivial function under trainlib: seconds per trial, the slowest answer of Prefect's server, and memory growth."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ ended = threading.Event()
 
 
 def ask_prefect() -> None:
-    """Ask the server something every second, as a browser would."""
+    """Send a request to the server every second, as a browser would."""
     global slowest
     from prefect.settings import PREFECT_API_URL
 
@@ -33,7 +33,7 @@ def ask_prefect() -> None:
             try:
                 urllib.request.urlopen(request, timeout=60).read()
             except OSError:
-                continue  # it is not up yet
+                continue  # it is not running yet
             slowest = max(slowest, time.monotonic() - asked)
 
 

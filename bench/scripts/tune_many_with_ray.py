@@ -13,7 +13,7 @@ def train_func(config):
 
 
 def tune_with(trials: int, reuse_actors: bool = False) -> float:
-    """How many seconds so many trials take."""
+    """How many seconds the trials take."""
     started = time.time()
     results = tune.Tuner(
         train_func,

@@ -15,7 +15,7 @@ def train_func(config):
 
 
 require_ray_train_v1()
-# By default the trainer reserves a CPU besides its workers, which two cores do not have.
+# By default the trainer reserves a CPU of its own, and there are only two cores.
 trainer = TorchTrainer(train_func, scaling_config=ScalingConfig(num_workers=2, trainer_resources={"CPU": 0}))
 tuner = tune.Tuner(
     trainer,

@@ -1,4 +1,4 @@
-"""How the examples of the guides are run: as scripts, but in this process, so that they share one Ray and one Prefect."""
+"""Runs the examples of the guides like scripts, but in this process, so that they share one Ray and one Prefect."""
 
 import runpy
 from collections.abc import Callable
@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parent / "examples"
 
 @dataclass(frozen=True)
 class Ran:
-    """What an example left behind."""
+    """The output and the variables of an example."""
 
     printed: str
     """Its standard output, with the lines that its workers printed."""
@@ -31,7 +31,7 @@ class Ran:
 
 @pytest.fixture
 def run_example(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs an example by its name; keywords are what stands for a ``"..."`` in the guide."""
+    """Runs an example by its name. Keywords replace a ``"..."`` of the guide."""
 
     def run(name: str, **left_open: str) -> Ran:
         capsys.readouterr()

@@ -51,7 +51,7 @@ def test_the_results_of_a_callback_are_not_changed_when_the_training_ends(run_ex
 
 
 def test_the_last_result_of_a_trial_is_the_one_being_logged(run_example):
-    """The guide's output lags by one result, so that the last would never be seen; its text says otherwise."""
+    """The guide's sample output is one result behind, and would never show the last one. Its text says otherwise."""
     results = run_example("custom_callback").names["callback"].results
     assert all(result.keys() == KEYS_OF_A_RESULT for result in results)
     assert [result["epoch"] for result in results] == [0, 1, 2]

@@ -44,7 +44,7 @@ def test_num_to_keep_0_writes_no_checkpoint(run_example, home):
             model.model_id for model in client.search_logged_models(experiments, max_results=1000)
         }
 
-    run_example("accessing_results")  # one that does write some, to know that they are found
+    run_example("accessing_results")  # an example that writes some, to check that they would be found
     before = checkpoints()
     assert all(before)
     run_example("keeping_no_checkpoints")
@@ -73,5 +73,5 @@ def test_training_goes_on_from_the_checkpoint_it_is_given(run_example):
     first = ran.names["trainer"].resume_from_checkpoint.to_dict()
     assert first["epoch"] == 1
     assert not torch.equal(first["model_weights"]["weight"], saved["model_weights"]["weight"])
-    # Two steps of Adam move a weight by little more than the learning rate each: it went on from the saved ones.
+    # A step of Adam moves a weight by little more than the learning rate, so it resumed from the saved weights.
     torch.testing.assert_close(saved["model_weights"], first["model_weights"], rtol=0, atol=1e-3)

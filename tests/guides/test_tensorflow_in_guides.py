@@ -50,6 +50,6 @@ def test_training_goes_on_from_the_checkpoint_it_is_given(run_example):
     assert ran.result.metrics["training_iteration"] == 3
     first = ran.names["trainer"].resume_from_checkpoint.to_dict()
     assert first["epoch"] == 1
-    # Adam moves a weight by about 0.001 a step: 15 steps lead not far from where the first training ended.
+    # Adam moves a weight by about 0.001 per step, so 15 steps stay close to where the first training ended.
     assert saved["model_weights"][0] == pytest.approx(first["model_weights"][0], abs=0.03)
     assert not np.array_equal(saved["model_weights"][0], first["model_weights"][0])

@@ -290,8 +290,9 @@ def test_a_cluster_with_too_few_cpus_for_both_is_told_at_once(driver):
     )
     script = driver(ON_TWO_CPUS.replace("CONNECT", connect).replace("CLOSE", "cluster.shutdown()"))
     assert script.wait() == 0, script.output
-    assert "2 worker(s) take 2 of the cluster's 2 CPUs, and reading 'train' and 'validation' beside them needs" in (
-        script.output
+    assert (
+        "2 worker(s) take 2 of the cluster's 2 CPUs, and reading 'train' and 'validation' at the same time needs"
+        in (script.output)
     )
 
 
@@ -315,11 +316,11 @@ def test_data_that_cannot_be_trained_on_are_refused(tmp_path):
     table(3).to_csv(tmp_path / "t.csv", index=False)
     csv = str(tmp_path / "t.csv")
     refused(r"there is no data at", datasets={"train": str(tmp_path / "nothing.csv")})
-    refused(r"has 3 row\(s\), which is fewer than the 4 workers", workers=4, datasets={"train": csv})
-    refused("a DataFrame without rows", datasets={"train": table(0)})
+    refused(r"has only 3 row\(s\) for 4 workers", workers=4, datasets={"train": csv})
+    refused("a DataFrame with no rows", datasets={"train": table(0)})
     refused("is a Series", error=TypeError, datasets={"train": table(3)["x"]})
     refused(
-        r"StandardScaler needs the column 'age', which the dataset 'train' .* does not have; it has: id, x",
+        r"StandardScaler needs the column 'age', but the dataset 'train' .* has only: id, x",
         datasets={"train": csv},
         preprocessor=StandardScaler(columns=["age"]),
     )
@@ -464,6 +465,6 @@ def test_data_that_turn_out_broken_while_training_are_named(tmp_path, monkeypatc
 
         return ray.data.range(100).filter(lambda row: row["id"] < 1)
 
-    with pytest.raises(TrainingFailedError, match="the dataset 'train' has no row for this worker"):
+    with pytest.raises(TrainingFailedError, match="the dataset 'train' has no rows for this worker"):
         DataParallelTrainer(read_train, scaling_config=TWO, datasets={"train": few}).fit()
     assert_nothing_left_behind()

@@ -64,12 +64,12 @@ def test_metrics_are_chosen_and_renamed_and_events_too():
 
 
 def test_a_metric_that_keras_does_not_have():
-    with pytest.raises(KeyError, match=r"Keras has no metric 'accuracy': it has loss, mae"):
-        ReportCheckpointCallback(metrics=["accuracy"])._chosen({"loss": 1.0, "mae": 2.0})
+    with pytest.raises(KeyError, match=r"Keras has no metric 'accuracy'\. It has loss, mae"):
+        ReportCheckpointCallback(metrics=["accuracy"])._select_metrics({"loss": 1.0, "mae": 2.0})
 
 
 def test_an_event_that_keras_does_not_have():
-    with pytest.raises(ValueError, match=r"checkpoint_on has 'epoch_ends': use any of epoch_begin, epoch_end"):
+    with pytest.raises(ValueError, match=r"checkpoint_on has 'epoch_ends'\. Use any of epoch_begin, epoch_end"):
         ReportCheckpointCallback(checkpoint_on="epoch_ends")
 
 

@@ -30,7 +30,7 @@ def test_the_demo_ends_with_a_registered_model(driver, registry):
     assert len({version.run_id for version in versions}) == 2
     runs = registry.search_runs([registry.get_experiment_by_name("digits").experiment_id])
     assert {run.info.status for run in runs} == {"FINISHED"}
-    assert "prepared before" in process.output, "the second run found the first one's data"
+    assert "already preprocessed" in process.output, "the second run found the first one's data"
     newest = max(versions, key=lambda version: int(version.version))
     assert newest.tags["trainlib._data.train"].endswith("prepared from sklearn:digits, digest scikit-learn 1.9.1")
     assert "1437 rows" in newest.tags["trainlib._data.train"]

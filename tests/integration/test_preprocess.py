@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from trainlib import _storage as storage
-from trainlib._data.prepared import PreparedData
-from trainlib._data.preparing import plan, prepare
+from trainlib._data.manifest import PreprocessedData
+from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
 from trainlib._data.spec import PreprocessSpec, SplitSpec, StepSpec
 from trainlib.errors import DataError
 
@@ -29,13 +29,13 @@ def people(rows: int = 100) -> pd.DataFrame:
     return table.assign(day=rng.permutation(rows), label=np.arange(rows) % 3)
 
 
-def prepared(source, tmp_path: Path, said: list[str] | None = None, **spec) -> PreparedData:
+def prepared(source, tmp_path: Path, said: list[str] | None = None, **spec) -> PreprocessedData:
     settings = {"target": "label", "storage_path": str(tmp_path / "prepared"), **spec}
     tell = said.append if said is not None else lambda text: None
-    return prepare(plan(PreprocessSpec(source=str(source), **settings)), tell)
+    return run_preprocessing(plan_preprocessing(PreprocessSpec(source=str(source), **settings)), tell)
 
 
-def parts(data: PreparedData) -> tuple[pd.DataFrame, pd.DataFrame]:
+def parts(data: PreprocessedData) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.read_parquet(data.train), pd.read_parquet(data.validation)
 
 
@@ -91,36 +91,36 @@ def test_a_preprocessor_of_ones_own(source, tmp_path):
     from ray.data.preprocessors import MinMaxScaler
 
     spec = PreprocessSpec(source=str(source), target="label", storage_path=str(tmp_path / "prepared"))
-    data = prepare(plan(spec, MinMaxScaler(columns=["x"])), print)
+    data = run_preprocessing(plan_preprocessing(spec, MinMaxScaler(columns=["x"])), print)
     assert parts(data)[0]["x"].max() == 1.0
-    assert plan(spec, MinMaxScaler(columns=["x"])).folder == data.folder
-    assert plan(spec, MinMaxScaler(columns=["day"])).folder != data.folder
-    assert plan(spec).folder != data.folder
+    assert plan_preprocessing(spec, MinMaxScaler(columns=["x"])).folder == data.folder
+    assert plan_preprocessing(spec, MinMaxScaler(columns=["day"])).folder != data.folder
+    assert plan_preprocessing(spec).folder != data.folder
     by_hand = PreprocessSpec(source=str(source), target="label", steps=SCALED)
     by_form = PreprocessSpec.model_validate_json(by_hand.model_dump_json())
-    assert plan(by_hand).key == plan(by_form).key
+    assert plan_preprocessing(by_hand).key == plan_preprocessing(by_form).key
 
 
 def test_the_same_is_never_prepared_twice(source, tmp_path, driver):
     script = """
         import sys
-        from trainlib._data.preparing import plan, prepare
+        from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
         from trainlib._data.spec import PreprocessSpec, StepSpec
 
         steps = [StepSpec(name="StandardScaler", columns=["x"])]
         spec = PreprocessSpec(source=sys.argv[1], target="label", storage_path=sys.argv[2], steps=steps)
-        print("in", prepare(plan(spec), print).folder)
+        print("in", run_preprocessing(plan_preprocessing(spec), print).folder)
     """
     folder = tmp_path / "prepared"
     both = [driver(script, str(source), str(folder)) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0], both[0].output + both[1].output
     outputs = sorted((process.output for process in both), key=len)
-    assert "prepared before" in outputs[0], "of two processes at once, one did it and the other waited"
+    assert "already preprocessed" in outputs[0], "of two processes at once, one did it and the other waited"
     assert "writing" not in outputs[0]
     assert "writing train" in outputs[1]
     said: list[str] = []
     data = prepared(source, tmp_path, said, steps=SCALED)
-    assert said == [f"prepared before: {data.folder}"]
+    assert said == [f"already preprocessed: {data.folder}"]
     assert f"in {data.folder}" in outputs[0]
 
     source.write_text(source.read_text().replace("p3", "p4"))
@@ -153,7 +153,7 @@ def test_a_store_that_is_no_disk_keeps_it_too(source, tmp_path):
     assert data.folder.startswith(root)
     said: list[str] = []
     assert prepared(source, tmp_path, said, storage_path=root) == data
-    assert said == [f"prepared before: {data.folder}"]
+    assert said == [f"already preprocessed: {data.folder}"]
 
 
 def refused(match: str, source, tmp_path: Path, error: type[Exception] = DataError, **spec) -> None:
@@ -164,10 +164,8 @@ def refused(match: str, source, tmp_path: Path, error: type[Exception] = DataErr
 
 def test_bad_input_is_named(source, tmp_path):
     refused("there is no data at", tmp_path / "nothing.csv", tmp_path)
-    refused(
-        r"people\.csv has no column 'income', which target names; it has: x, kind", source, tmp_path, target="income"
-    )
-    refused("'age', which split names", source, tmp_path, split=SplitSpec(by="time", column="age"))
+    refused(r"target names the column 'income', but .*people\.csv has only: x, kind", source, tmp_path, target="income")
+    refused("split names the column 'age'", source, tmp_path, split=SplitSpec(by="time", column="age"))
     refused(
         "StandardScaler needs the column 'age'",
         source,
@@ -181,7 +179,7 @@ def test_bad_input_is_named(source, tmp_path):
         steps=[StepSpec(name="StandardScaler", columns=["kind"])],
     )
     refused(
-        "column 'who' .* is of type string, whose order is not that of time",
+        "splitting by time needs times or numbers, but column 'who' .* is of type string",
         source,
         tmp_path,
         split=SplitSpec(by="time", column="who"),
@@ -200,22 +198,18 @@ def test_a_key_that_is_missing_is_refused(tmp_path):
     path = tmp_path / "t.csv"
     people(20).assign(who=[7.0] * 9 + [None] + [8.0] * 10).to_csv(path, index=False)
     split = SplitSpec(by="hash", column="who")
-    refused(
-        r"1 of 20 rows of .* have no value in column 'who', the first of them is row 10", path, tmp_path, split=split
-    )
+    refused(r"1 of 20 rows of .* have no value in column 'who'; the first is row 10", path, tmp_path, split=split)
 
 
 def test_labels_that_teach_nothing_are_refused(tmp_path):
     path = tmp_path / "t.csv"
     table = people(20)
     table.assign(label=[1.0] * 7 + [None] * 2 + [2.0] * 11).to_csv(path, index=False)
-    refused(r"2 of 20 rows of .*t\.csv have no label in column 'label', the first of them is row 8", path, tmp_path)
+    refused(r"2 of 20 rows of .*t\.csv have no label in column 'label'; the first is row 8", path, tmp_path)
     table.assign(label=5).to_csv(path, index=False)
     refused(r"column 'label' of .*t\.csv is 5 in all 20 rows", path, tmp_path)
     people(2).to_csv(path, index=False)
-    refused(
-        "no rows of .* are left for validation", path, tmp_path, split=SplitSpec(by="hash", column="day", size=1e-9)
-    )
+    refused("leaves no rows of .* for validation", path, tmp_path, split=SplitSpec(by="hash", column="day", size=1e-9))
 
 
 def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
@@ -230,12 +224,12 @@ def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
     said: list[str] = []
 
     @flow
-    def mine() -> PreparedData:
+    def mine() -> PreprocessedData:
         return preprocess(PreprocessSpec(source=str(source), storage_path=str(tmp_path / "prepared")), say=said.append)
 
     data = mine()
     assert data.target is None
-    assert said[-1].startswith("prepared 80 rows for training, 20 for validation")
+    assert said[-1].startswith("preprocessed 80 rows for training, 20 for validation")
     artifact = Artifact.get("prepared-data")
     assert artifact is not None
     assert "80" in str(artifact.data)

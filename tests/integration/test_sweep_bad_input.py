@@ -25,9 +25,9 @@ def test_no_metric_to_compare_by():
     with pytest.raises(ValueError, match="search_alg='tpe' learns from a metric, but none is set"):
         TuneConfig(search_alg="tpe")
     results = Tuner(quick, run_config=QUIET).fit()
-    with pytest.raises(ValueError, match="it is not said what is best: pass metric and mode"):
+    with pytest.raises(ValueError, match="there is no metric and mode to compare by"):
         results.get_best_result()
-    with pytest.raises(ValueError, match=r"no trial has a finite 'accuracy'\. They have .*loss"):
+    with pytest.raises(ValueError, match=r"no trial reported a finite 'accuracy'\. They reported .*loss"):
         results.get_best_result("accuracy", "max")
 
 
@@ -68,11 +68,11 @@ def test_a_metric_that_no_trial_reports_ends_the_sweep_after_the_first_report(re
     ("wrong", "words"),
     [
         ({"metric": "loss"}, "metric is 'loss', but mode is missing: set mode='max' or mode='min'"),
-        ({"metric": "loss", "mode": "minimum"}, "mode is 'minimum': use 'max' where"),
+        ({"metric": "loss", "mode": "minimum"}, "mode is 'minimum': use 'max' if"),
         ({"mode": "min"}, "mode is 'min', but metric is missing"),
-        ({"num_samples": 0}, "num_samples is 0: ask for at least one"),
+        ({"num_samples": 0}, "num_samples is 0: set it to 1 or more"),
         ({"num_samples": -1}, "the sweep would never end"),
-        ({"time_budget_s": 0}, "time_budget_s is 0: nothing could run"),
+        ({"time_budget_s": 0}, "time_budget_s is 0, so no trial could run"),
         ({"max_concurrent_trials": 0}, "max_concurrent_trials is 0"),
         ({"search_alg": "magic"}, "search_alg is 'magic': use random, tpe, cmaes, gp, or an Optuna sampler"),
         ({"scheduler": "magic"}, "scheduler is 'magic': use fifo, asha, hyperband, median"),
@@ -89,7 +89,7 @@ def test_an_empty_or_an_infinite_grid():
         Tuner(quick, param_space={"x": tune.grid_search([])}).fit()
     with pytest.raises(ValueError, match=r"grid_search\(\) got a count, which may never end: pass a list"):
         tune.grid_search(itertools.count())
-    with pytest.raises(ValueError, match=r"a grid_search stands inside another choice"):
+    with pytest.raises(ValueError, match=r"a grid_search inside another choice"):
         Tuner(quick, param_space={"x": tune.choice([{"y": tune.grid_search([1])}])}).fit()
 
 
@@ -99,7 +99,7 @@ def test_a_value_that_cannot_be_sent_to_workers_is_named():
 
 
 def test_a_setting_that_the_trainer_does_not_have():
-    with pytest.raises(ValueError, match=r"param_space has 'lr', which no setting of DataParallelTrainer is called"):
+    with pytest.raises(ValueError, match=r"param_space has 'lr', but DataParallelTrainer has no such setting"):
         Tuner(DataParallelTrainer(quick), param_space={"lr": tune.uniform(0, 1)}).fit()
 
 
@@ -131,7 +131,7 @@ def test_a_scheduler_that_needs_checkpoints_from_a_function_that_saves_none():
 def test_a_concurrency_that_does_not_fit_the_cluster():
     with pytest.raises(
         CapacityError,
-        match=r"max_concurrent_trials is 50, and a trial takes 2 CPU.*the cluster has \d+: lower it to \d",
+        match=r"max_concurrent_trials is 50, and each trial takes 2 CPU.*The cluster has \d+\. Lower it to \d",
     ):
         Tuner(
             DataParallelTrainer(quick, scaling_config=ScalingConfig(num_workers=2)),

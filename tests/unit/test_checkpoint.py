@@ -1,4 +1,4 @@
-"""A checkpoint as a dict, a directory or a URI, and each from the others."""
+"""A checkpoint as a dict, a directory or a URI, and the conversions between them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_dict_has_no_path():
         _ = Checkpoint.from_dict({"a": 1}).path
 
 
-def test_what_is_not_there_is_told(tmp_path):
+def test_a_missing_checkpoint_is_named(tmp_path):
     with pytest.raises(CheckpointNotFoundError, match="nothing is there"):
         Checkpoint(tmp_path / "gone").to_dict()
     file = tmp_path / "file"

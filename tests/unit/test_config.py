@@ -1,4 +1,4 @@
-"""Settings say what is wrong with them when they are made."""
+"""Wrong settings are an error when they are created."""
 
 from __future__ import annotations
 

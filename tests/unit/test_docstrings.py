@@ -1,4 +1,4 @@
-"""Every public name says what it is, and the examples in docstrings are true."""
+"""Every public name has a docstring, and the examples in docstrings work."""
 
 from __future__ import annotations
 

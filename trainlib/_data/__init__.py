@@ -1,1 +1,1 @@
-"""Data: where it comes from, how it reaches the workers, and how it is prepared. Ray Data does the work."""
+"""Data: sources, ingest into the workers, and preprocessing. Ray Data does the work."""

@@ -1,4 +1,4 @@
-"""How datasets reach the workers."""
+"""Which datasets are split across the workers, and how."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DataConfig"]
 
 
 class DataConfig(BaseModel):
-    """Which datasets are split across the workers; the others are whole on every one.
+    """Which datasets are split across the workers. Every worker reads the others in full.
 
     Example:
         >>> DataConfig(datasets_to_split=["train", "validation"]).splits("validation")
@@ -27,8 +27,8 @@ class DataConfig(BaseModel):
     equal: bool = Field(
         default=True,
         strict=True,
-        description="Give each worker the same number of rows, so that none waits for another at the end of an epoch; "
-        "up to one row less than there are workers is left out of each epoch.",
+        description="Give each worker the same number of rows, so that none waits for another at the end of an epoch. "
+        "Rows that cannot be divided equally are left out: fewer than there are workers.",
     )
     enable_shard_locality: bool = Field(
         default=True, strict=True, description="Prefer rows that are already on a worker's node."

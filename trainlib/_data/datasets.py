@@ -1,4 +1,4 @@
-"""What a user passes as a dataset, made into a Ray Dataset, with what can be told of it without reading it."""
+"""Turns whatever a user passes as a dataset into a Ray Dataset, and collects facts about it without reading it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from trainlib._data.prepared import made_from
-from trainlib._data.sources import Source, look_at
+from trainlib._data.manifest import made_from
+from trainlib._data.sources import Source, inspect_source
 from trainlib.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,18 +20,21 @@ __all__ = ["DatasetFacts", "OpenDataset"]
 
 _ACCEPTED = (
     "a Ray Dataset, a pandas DataFrame, a Hugging Face dataset, the path or URI of CSV, Parquet or JSON Lines files, or a "
-    "function that makes one of these"
+    "function that returns one of these"
 )
 
-
 _KINDS = {
-    *("pandas.DataFrame", "ray.Dataset", "ray.MaterializedDataset", "datasets.Dataset", "datasets.IterableDataset"),
+    "pandas.DataFrame",
+    "ray.Dataset",
+    "ray.MaterializedDataset",
+    "datasets.Dataset",
+    "datasets.IterableDataset",
 }
 
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """What the registry keeps of a dataset."""
+    """What the registry records about a dataset."""
 
     name: str
     source: str
@@ -41,75 +44,75 @@ class DatasetFacts:
     rows: int | None
     columns: dict[str, str] | None
     made_from: dict[str, str] = field(default_factory=dict)
-    """Of a prepared dataset: what it was prepared from, and with which code."""
+    """For preprocessed data: its source, its preprocessor and the version of the code. Empty otherwise."""
 
 
 @dataclass(frozen=True)
 class OpenDataset:
-    """A Ray Dataset that is ready to be split, and the facts of it."""
+    """A Ray Dataset, ready to be split, with its facts."""
 
     dataset: ray.data.Dataset
     facts: DatasetFacts
 
 
-def look_at_all(datasets: dict[str, Any]) -> dict[str, Source]:
-    """Look at the datasets that are files, before anything is started.
+def inspect_sources(datasets: dict[str, Any]) -> dict[str, Source]:
+    """Inspect those datasets that are files, before anything is started.
 
     Raises:
-        DataError: what is wrong, and with which file.
+        DataError: a file is missing or broken. The message names it.
     """
-    return {name: look_at(given) for name, given in datasets.items() if isinstance(given, (str, os.PathLike))}
+    return {name: inspect_source(given) for name, given in datasets.items() if isinstance(given, (str, os.PathLike))}
 
 
 def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDataset:
-    """A dataset of whatever was passed under ``name``; ``source`` if it is files that were looked at already.
+    """Make a Ray Dataset of what was passed under ``name``. ``source`` saves inspecting its files a second time.
 
     Raises:
-        TypeError: it is none of what can be a dataset.
+        TypeError: it is not a dataset.
         DataError: it is empty, or cannot be read.
     """
     import pandas as pd
     import ray.data
 
     if isinstance(given, (str, os.PathLike)):
-        source = source or look_at(given)
+        source = source or inspect_source(given)
         origin = made_from(source.uri)
         facts = DatasetFacts(name, source.uri, "files", source.digest(), source.rows, source.columns, origin)
         return OpenDataset(source.read(), facts)
     if isinstance(given, pd.DataFrame):
-        return _of_frame(name, given)
+        return _from_frame(name, given)
     if isinstance(given, ray.data.Dataset):
         return OpenDataset(given, _facts_of_ray(name, given))
     if type(given).__module__.partition(".")[0] == "datasets":
-        return _of_hugging_face(name, given)
+        return _from_hugging_face(name, given)
     if callable(given):
-        return _of_function(name, given)
+        return _from_function(name, given)
     raise TypeError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
 
 
 def require_rows(name: str, source: str, rows: int, workers: int) -> None:
-    """Raise an error for a dataset that so many workers cannot share."""
+    """Raise a DataError if the dataset has fewer rows than there are workers to share it."""
     if rows < workers:
         raise DataError(
-            f"the dataset {name!r} ({source}) has {rows} row(s), which is fewer than the {workers} workers that share it: use "
-            "fewer workers, or leave it whole with DataConfig(datasets_to_split=...)"
+            f"the dataset {name!r} ({source}) has only {rows} row(s) for {workers} workers. Use fewer workers, or do not split "
+            "it: DataConfig(datasets_to_split=...)"
         )
 
 
 def require_dataset(name: str, given: Any) -> None:
-    """Raise a TypeError for what can be no dataset, without importing or starting anything."""
+    """Raise a TypeError for anything that is not a dataset, without importing or starting anything."""
     kind = f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
     if kind.startswith("datasets.") and isinstance(given, dict):
         raise TypeError(
-            f"datasets[{name!r}] is a dict of splits, {', '.join(given)}: pass one of them, e.g. data['train']"
+            f"datasets[{name!r}] is a dict of splits ({', '.join(given)}). Pass one of them, e.g. data['train']"
         )
     if not (isinstance(given, (str, os.PathLike)) or callable(given) or kind in _KINDS):
         raise TypeError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
     if kind == "pandas.DataFrame" and given.empty:
-        raise DataError(f"datasets[{name!r}] is a DataFrame without {'columns' if len(given) else 'rows'}")
+        raise DataError(f"datasets[{name!r}] is a DataFrame with no {'columns' if len(given) else 'rows'}")
 
 
-def _of_frame(name: str, frame: Any) -> OpenDataset:
+def _from_frame(name: str, frame: Any) -> OpenDataset:
     import pandas as pd
     import ray.data
 
@@ -125,13 +128,13 @@ def _of_frame(name: str, frame: Any) -> OpenDataset:
     return OpenDataset(ray.data.from_pandas(frame), facts)
 
 
-def _of_hugging_face(name: str, given: Any) -> OpenDataset:
+def _from_hugging_face(name: str, given: Any) -> OpenDataset:
     import datasets
     import ray.data
 
     rows = len(given) if isinstance(given, datasets.Dataset) else None
     if rows == 0:
-        raise DataError(f"datasets[{name!r}] is a Hugging Face dataset without rows")
+        raise DataError(f"datasets[{name!r}] is a Hugging Face dataset with no rows")
     schema = given.features.arrow_schema if given.features else None
     columns = {each.name: str(each.type) for each in schema} if schema is not None else None
     label = getattr(given.info, "dataset_name", None) or "a Hugging Face dataset"
@@ -141,7 +144,7 @@ def _of_hugging_face(name: str, given: Any) -> OpenDataset:
     )
 
 
-def _of_function(name: str, make: Callable[[], Any]) -> OpenDataset:
+def _from_function(name: str, make: Callable[[], Any]) -> OpenDataset:
     made = make()
     if callable(made) and type(made).__module__.partition(".")[0] not in ("ray", "datasets", "pandas"):
         raise TypeError(f"the function for datasets[{name!r}] returned a {type(made).__name__}: return {_ACCEPTED}")
@@ -153,10 +156,10 @@ def _of_function(name: str, make: Callable[[], Any]) -> OpenDataset:
 
 
 def _facts_of_ray(name: str, dataset: ray.data.Dataset) -> DatasetFacts:
-    """What its plan tells. Nothing is executed for it."""
+    """The facts that are in the dataset's plan. Nothing is executed to get them."""
     rows = dataset._meta_count()
     if rows == 0:
-        raise DataError(f"datasets[{name!r}] is a Ray Dataset without rows")
+        raise DataError(f"datasets[{name!r}] is a Ray Dataset with no rows")
     schema = dataset.schema(fetch_if_missing=False)
     columns = dict(zip(schema.names, map(str, schema.types), strict=True)) if schema is not None else None
     files = sorted(dataset.input_files())

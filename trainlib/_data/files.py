@@ -1,4 +1,4 @@
-"""Which files a path or URI means, and what they are by their names."""
+"""Finding the data files at a path or URI, and their format by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = "CSV (.csv), Parquet (.parquet) or JSON Lines (.jsonl) files, compresse
 
 
 def format_of(path: str) -> Format:
-    """By its name.
+    """The format of a file, by its name.
 
     Example:
         >>> format_of("s3://bucket/a.csv.gz"), format_of("b.PARQUET")
@@ -32,16 +32,17 @@ def format_of(path: str) -> Format:
     if suffix in COMPRESSIONS:
         suffix = os.path.splitext(stem)[1]
     if suffix not in _FORMATS:
-        raise DataError(f"cannot tell what {path} is by its name: data are {_KINDS}")
+        raise DataError(f"cannot tell the format of {path} from its name. Supported are {_KINDS}")
     return _FORMATS[suffix]
 
 
 def name_in(path: str) -> str:
-    """Without what follows the name in the address of a web page."""
+    """The path without the query of an http URL."""
     return path.partition("?")[0] if path.startswith(("http://", "https://")) else path
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:
+    """The fsspec file system of a URI, and the path in it."""
     import fsspec
 
     try:
@@ -50,17 +51,15 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
         raise DataError(f"cannot reach {uri}: {error}") from error
     except ValueError as error:
         raise DataError(
-            f"cannot reach {uri}: {error}. Known are the schemes of fsspec, e.g. s3://, gs://, https://"
+            f"cannot reach {uri}: {error}. Use a scheme that fsspec knows, e.g. s3://, gs:// or https://"
         ) from error
     if "memory" in (filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,)):
-        raise DataError(
-            f"{uri} is in the memory of this process, where workers cannot see it: pass a DataFrame instead"
-        )
+        raise DataError(f"{uri} is in the memory of this process, and workers cannot read it. Pass a DataFrame instead")
     return filesystem, path
 
 
 def find(uri: str) -> tuple[Any, list[str]]:
-    """The data files that a URI means, sorted."""
+    """The file system, and the data files at a URI, sorted."""
     filesystem, path = filesystem_of(uri)
     filesystem.invalidate_cache()
     try:
@@ -69,13 +68,13 @@ def find(uri: str) -> tuple[Any, list[str]]:
         if any(sign in path for sign in "*?["):
             found = sorted(each for each in filesystem.glob(path) if not filesystem.isdir(each))
             if not found:
-                raise DataNotFoundError(f"no file matches {uri}: correct the pattern, or see that the files are there")
+                raise DataNotFoundError(f"no file matches {uri}. Check the pattern, and that the files exist")
             return filesystem, found
         if filesystem.isdir(path):
             return filesystem, _in_folder(filesystem, path, uri)
     except OSError as error:
-        raise DataNotFoundError(f"cannot look at {uri}: {error}") from error
-    raise DataNotFoundError(f"there is no data at {uri}: pass the path or URI of {_KINDS}, or of a folder of them")
+        raise DataNotFoundError(f"cannot list {uri}: {error}") from error
+    raise DataNotFoundError(f"there is no data at {uri}. Pass the path or URI of {_KINDS}, or of a folder of them")
 
 
 def _in_folder(filesystem: Any, folder: str, uri: str) -> list[str]:
@@ -85,13 +84,13 @@ def _in_folder(filesystem: Any, folder: str, uri: str) -> list[str]:
     if not data:
         names = ", ".join(path.rsplit("/", 1)[-1] for path in visible[:5])
         raise DataNotFoundError(
-            f"the folder {uri} has no data in it ({f'it has {names}' if names else 'it is empty'}): data are {_KINDS}"
+            f"the folder {uri} has no data files ({f'it has {names}' if names else 'it is empty'}). Supported are {_KINDS}"
         )
     return data
 
 
 def _is_hidden(below: str) -> bool:
-    """Marks that other tools leave beside data, such as ``_SUCCESS`` and ``.crc``, are no data."""
+    """Whether this is a marker that other tools leave beside data, such as ``_SUCCESS`` or ``.crc``."""
     return any(part.startswith(("_", ".")) for part in below.strip("/").split("/"))
 
 

@@ -1,4 +1,4 @@
-"""The datasets of one training: opened and fitted once, split anew for every attempt."""
+"""The datasets of one training. They are opened and fitted once, and split again for each attempt."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ray.util import placement_group_table
 
 from trainlib._data.config import DataConfig
 from trainlib._data.datasets import OpenDataset, open_dataset, require_rows
-from trainlib._data.explaining import explained
-from trainlib._data.prepared import applied_before
-from trainlib._data.preprocessors import fitted, in_words, is_fitted, one_after_the_other, require_columns
+from trainlib._data.manifest import saved_preprocessor
+from trainlib._data.pipeline_errors import readable_errors
+from trainlib._data.preprocessors import chained, fitted, is_fitted, require_columns, summarize
 from trainlib._data.quiet import quiet
 from trainlib._data.shard import DatasetShard
 from trainlib._data.sources import Source
@@ -27,14 +27,14 @@ from trainlib.errors import CapacityError
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
 
-# What a pipeline may keep in Ray's object store, at most. Ray's own limit is a share of the machine's memory.
+# The most that a pipeline may keep in Ray's object store. Ray's own limit is a share of the machine's memory.
 IN_FLIGHT = 512 * 1024**2
-# A place in a gang has to reserve something; this is what every local Ray has plenty of.
+# A bundle of a placement group has to reserve something. Every local Ray has plenty of this resource.
 _NO_CPU = {"CPU": 0.0, "node:__internal_head__": 0.001}
 
 
 class Ingest:
-    """Feeds a gang. Whoever makes an attempt opens it once Ray is there, and takes shards for each gang."""
+    """Feeds a gang with data. An attempt calls ``open`` once Ray runs, then ``shards`` for its gang."""
 
     def __init__(
         self,
@@ -45,21 +45,22 @@ class Ingest:
         preprocessor: Preprocessor | None,
     ) -> None:
         self.preprocessor = preprocessor
-        """Fitted, once this is open."""
+        """Fitted once this is open."""
         self.applied: Preprocessor | None = preprocessor
-        """All that was applied to the data: what prediction has to apply too. It goes with checkpoints."""
+        """Everything that was applied to the data, also before this training. Prediction has to apply it too, so it is
+        saved with each checkpoint."""
         self.opened: dict[str, OpenDataset] = {}
         self._given = datasets
         self._sources = sources
         self._config = config
 
     def open(self, workers: int) -> Iterator[str]:
-        """Make the datasets, and fit the preprocessor on ``train``. Does nothing the second time.
+        """Open the datasets, and fit the preprocessor on ``train``. Does nothing the second time.
 
         Yields what a person should know of the wait.
 
         Raises:
-            DataError: the data are not what so many workers need.
+            DataError: the data cannot be read, or has too few rows for the workers.
         """
         quiet()
         if not self.opened:
@@ -68,22 +69,23 @@ class Ingest:
                 if each.facts.rows is not None and self._config.splits(name):
                     require_rows(name, each.facts.source, each.facts.rows, workers)
             if self.preprocessor is not None and not is_fitted(self.preprocessor):
-                yield f"fitting {in_words(self.preprocessor)} on train"
+                yield f"fitting {summarize(self.preprocessor)} on train"
             self.opened = self._preprocessed(opened)
-            before = applied_before(self._given.get("train"))
-            self.applied = one_after_the_other(before, self.preprocessor)
+            before = saved_preprocessor(self._given.get("train"))
+            self.applied = chained(before, self.preprocessor)
 
-    def beside(self, scaling: ScalingConfig) -> ScalingConfig:
-        """The gang, so that CPUs are left for reading: workers hold theirs for as long as they train, and a pipeline
-        without one would wait for ever, and they for it.
+    def leave_room_for_reading(self, scaling: ScalingConfig) -> ScalingConfig:
+        """Resources for the workers that leave CPUs for reading.
 
-        On a machine of its own, where CPUs are only counted, workers that did not ask for a number of them count as none.
+        Workers hold their CPUs for as long as they train. A pipeline that gets no CPU would wait forever, and the
+        workers would wait for the pipeline. On a local Ray, where CPUs are only counted, workers that did not ask for
+        CPUs therefore reserve none.
 
         Raises:
-            CapacityError: the cluster has too few for both.
+            CapacityError: the cluster has too few CPUs for workers and reading.
         """
         streamed = [name for name, each in self.opened.items() if self._is_streamed(each)]
-        # Two may be read in turns, such as validation in the midst of an epoch: each then needs a CPU of its own.
+        # Two datasets may be read in turns, e.g. validation in the middle of an epoch. Each needs a CPU then.
         needed = min(2, len(streamed))
         total = ray.cluster_resources().get("CPU", 0.0)
         taken = scaling.total_resources.get("CPU", 0.0)
@@ -94,20 +96,20 @@ class Ingest:
             return scaling.model_copy(update={"resources_per_worker": {**given, **_NO_CPU}})
         names = " and ".join(map(repr, streamed))
         raise CapacityError(
-            f"{scaling.num_workers} worker(s) take {taken:g} of the cluster's {total:g} CPUs, and reading {names} beside them "
-            f"needs {needed} more: lower num_workers, give each worker less with resources_per_worker={{'CPU': ...}}, or "
-            "pass Ray Datasets that are materialized"
+            f"{scaling.num_workers} worker(s) take {taken:g} of the cluster's {total:g} CPUs, and reading {names} at the same "
+            f"time needs {needed} more. Lower num_workers, give each worker less with resources_per_worker={{'CPU': ...}}, "
+            "or pass materialized Ray Datasets"
         )
 
     def _require_free_cpu(self) -> None:
-        """Not all CPUs may be held by gangs, of which there may be others besides this one."""
+        """Raise a CapacityError if this gang and the other gangs on the cluster hold all CPUs."""
         groups = [group for group in placement_group_table().values() if group["state"] == "CREATED"]
         held = sum(bundle.get("CPU", 0.0) for group in groups for bundle in group["bundles"].values())
         total = ray.cluster_resources().get("CPU", 0.0)
         if held + 1 > total and any(self._is_streamed(each) for each in self.opened.values()):
             raise CapacityError(
-                f"{len(groups)} trainings hold {held:g} of the cluster's {total:g} CPUs, so that none is left to read data "
-                "with: wait for another one to end, lower num_workers, or pass Ray Datasets that are materialized"
+                f"{len(groups)} trainings hold {held:g} of the cluster's {total:g} CPUs, and none is left for reading data. "
+                "Wait until another training has ended, lower num_workers, or pass materialized Ray Datasets"
             )
 
     def _is_streamed(self, opened: OpenDataset) -> bool:
@@ -123,14 +125,14 @@ class Ingest:
                     preprocessor, each.facts.columns, f"the dataset {each.facts.name!r} ({each.facts.source})"
                 )
         if not is_fitted(preprocessor):
-            with explained("the dataset 'train'"):
+            with readable_errors("the dataset 'train'"):
                 preprocessor = fitted(preprocessor, opened["train"].dataset)
         self.preprocessor = preprocessor
         return {name: OpenDataset(preprocessor.transform(each.dataset), each.facts) for name, each in opened.items()}
 
     @contextmanager
     def shards(self, nodes: Sequence[str], scaling: ScalingConfig) -> Iterator[list[dict[str, DatasetShard]]]:
-        """The shards of each rank, for as long as the block runs; ``nodes`` are the nodes of the ranks."""
+        """The shards of each rank, valid inside the block. ``nodes`` are the node ids by rank."""
         self._require_free_cpu()
         result: list[dict[str, DatasetShard]] = [{} for _ in nodes]
         coordinators: list[Any] = []
@@ -154,10 +156,10 @@ class Ingest:
                 ray.kill(coordinator)
 
     def _with_options(self, name: str, dataset: ray.data.Dataset, scaling: ScalingConfig) -> ray.data.Dataset:
-        """A copy that keeps within what the gang leaves."""
+        """A copy of the dataset, limited to the resources that the gang leaves."""
         from ray.data import ExecutionResources
 
-        dataset = dataset.copy(dataset, _deep_copy=True)  # the user's own keeps its settings
+        dataset = dataset.copy(dataset, _deep_copy=True)  # the user's own dataset keeps its settings
         given = self._config.execution_options
         options = copy.deepcopy(
             (given.get(name) if isinstance(given, dict) else given) or dataset.context.execution_options

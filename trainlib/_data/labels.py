@@ -1,4 +1,4 @@
-"""A look at the labels: nothing can be learned from ones that are missing or all the same."""
+"""Checks labels: a model cannot learn from labels that are missing or all the same."""
 
 from __future__ import annotations
 
@@ -13,74 +13,75 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What is known of the labels of some rows."""
+class LabelCounts:
+    """Counts over the labels of some rows."""
 
     rows: int = 0
     missing: int = 0
     first_missing: int | None = None
-    """The row, from 1."""
-    one: str | None = None
-    """A value that there is."""
+    """The number of the row, from 1."""
+    example: str | None = None
+    """One of the values."""
     vary: bool = False
+    """Whether there are several values."""
 
-    def then(self, other: Labels) -> Labels:
-        """Of these rows and those that come after them.
+    def plus(self, other: LabelCounts) -> LabelCounts:
+        """The counts of these rows and of the rows after them.
 
         Example:
-            >>> Labels(rows=2, one="1").then(Labels(rows=3, missing=1, first_missing=2, one="1"))
-            Labels(rows=5, missing=1, first_missing=4, one='1', vary=False)
+            >>> LabelCounts(rows=2, example="1").plus(LabelCounts(rows=3, missing=1, first_missing=2, example="1"))
+            LabelCounts(rows=5, missing=1, first_missing=4, example='1', vary=False)
         """
         later = other.first_missing + self.rows if other.first_missing is not None else None
-        differ = self.one is not None and other.one is not None and self.one != other.one
-        return Labels(
+        differ = self.example is not None and other.example is not None and self.example != other.example
+        return LabelCounts(
             self.rows + other.rows,
             self.missing + other.missing,
             self.first_missing if self.first_missing is not None else later,
-            self.one if self.one is not None else other.one,
+            self.example if self.example is not None else other.example,
             self.vary or other.vary or differ,
         )
 
 
-def _look_at(dataset: ray.data.Dataset, target: str) -> Labels:
-    looks = dataset.select_columns([target]).map_batches(
-        _look,  # type: ignore[arg-type]
+def _count_labels(dataset: ray.data.Dataset, target: str) -> LabelCounts:
+    counts = dataset.select_columns([target]).map_batches(
+        _count_batch,  # type: ignore[arg-type]
         batch_format="pyarrow",
         batch_size=None,
         fn_kwargs={"target": target},
     )
-    labels = Labels()
-    for row in looks.iter_rows():
-        labels = labels.then(Labels(**row))
+    labels = LabelCounts()
+    for row in counts.iter_rows():
+        labels = labels.plus(LabelCounts(**row))
     return labels
 
 
-def _require_none_missing(labels: Labels, column: str, what: str, source: str) -> None:
+def _require_none_missing(labels: LabelCounts, column: str, what: str, source: str) -> None:
     if labels.missing:
         raise DataError(
-            f"{labels.missing} of {labels.rows} rows of {source} have no {what} in column {column!r}, the first of them is "
-            f"row {labels.first_missing}: fill them in, or leave those rows out"
+            f"{labels.missing} of {labels.rows} rows of {source} have no {what} in column {column!r}; the first is row "
+            f"{labels.first_missing}. Fill them in, or drop those rows"
         )
 
 
 def require_complete(dataset: ray.data.Dataset, column: str, source: str) -> None:
-    """Raise an error for rows that have nothing in a column."""
-    _require_none_missing(_look_at(dataset, column), column, "value", source)
+    """Raise a DataError if a column has missing values."""
+    _require_none_missing(_count_labels(dataset, column), column, "value", source)
 
 
 def require_labels(dataset: ray.data.Dataset, target: str, source: str) -> int:
-    """Raise an error for labels that are missing or all the same. Gives the number of rows."""
-    labels = _look_at(dataset, target)
+    """Raise a DataError if labels are missing or all the same. Returns the number of rows."""
+    labels = _count_labels(dataset, target)
     _require_none_missing(labels, target, "label", source)
     if not labels.vary:
         raise DataError(
-            f"column {target!r} of {source} is {labels.one} in all {labels.rows} rows: there is nothing to learn from a "
-            "label that is always the same"
+            f"column {target!r} of {source} is {labels.example} in all {labels.rows} rows. A model learns nothing from a label "
+            "that never changes: choose another target"
         )
     return labels.rows
 
 
-def _look(batch: pa.Table, target: str) -> dict[str, list[Any]]:
+def _count_batch(batch: pa.Table, target: str) -> dict[str, list[Any]]:
     import pyarrow as pa
     from pyarrow import compute
 
@@ -93,6 +94,6 @@ def _look(batch: pa.Table, target: str) -> dict[str, list[Any]]:
         "rows": [len(column)],
         "missing": [missing],
         "first_missing": [compute.index(is_missing, True).as_py() + 1 if missing else None],
-        "one": [str(one.as_py()) if one is not None else None],
+        "example": [str(one.as_py()) if one is not None else None],
         "vary": [one is not None and not compute.all(compute.equal(present, one)).as_py()],
     }

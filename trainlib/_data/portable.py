@@ -1,4 +1,4 @@
-"""Datasets as another process can have them again, to continue a training whose process is gone."""
+"""Saves datasets so that another process can continue the training."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import cloudpickle
 
 __all__ = ["packed", "unpacked"]
 
-# A table up to this size goes with the training's settings; a larger one has to be passed again.
+# A table up to this size is saved with the training's settings. A larger one has to be passed again.
 _SMALL = 64 * 1024**2
 
 
 @dataclass(frozen=True)
 class _Lineage:
-    """How a Ray Dataset is made from files."""
+    """A Ray Dataset, by the files and steps that it is made from."""
 
     data: bytes
 
 
 @dataclass(frozen=True)
 class _LeftOut:
-    """What was in the memory of the process that is gone."""
+    """A dataset that could not be saved, because it was in the memory of the process."""
 
     kind: str
 
 
 def packed(datasets: dict[str, Any]) -> dict[str, Any]:
-    """What can be kept of each."""
+    """The datasets in a form that can be saved."""
     return {name: _pack(given) for name, given in datasets.items()}
 
 
 def unpacked(datasets: dict[str, Any] | None) -> dict[str, Any]:
-    """What was packed, as datasets again.
+    """The datasets that :func:`packed` saved.
 
     Raises:
-        ValueError: one was in memory and has to be passed again.
+        ValueError: a dataset was in memory, and has to be passed again.
     """
     import ray.data
 
@@ -45,7 +45,7 @@ def unpacked(datasets: dict[str, Any] | None) -> dict[str, Any]:
     for name, kept in (datasets or {}).items():
         if isinstance(kept, _LeftOut):
             raise ValueError(
-                f"datasets[{name!r}] was a {kept.kind}, which is gone: pass it again, "
+                f"datasets[{name!r}] was a {kept.kind}, and was not saved. Pass it again: "
                 f"restore(..., datasets={{{name!r}: ...}})"
             )
         result[name] = ray.data.Dataset.deserialize_lineage(kept.data) if isinstance(kept, _Lineage) else kept
@@ -68,6 +68,6 @@ def _pack(given: Any) -> Any:
         return _LeftOut("Hugging Face dataset in memory")
     try:
         cloudpickle.dumps(given)
-    except Exception:  # pickling runs the code of whatever is pickled
+    except Exception:  # pickling runs user code
         return _LeftOut("function that cannot be sent to another process")
     return given

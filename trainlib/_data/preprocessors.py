@@ -1,4 +1,4 @@
-"""Ray Data's preprocessors: checked against the columns that there are, and fitted without changing the user's own."""
+"""Ray Data's preprocessors: checked against the columns of the data, and fitted as copies."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _FOR_NUMBERS = {"StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"
 
 
 def require_preprocessor(given: object) -> None:
-    """Raise a TypeError for what is no preprocessor."""
+    """Raise a TypeError for anything that is not a preprocessor."""
     from ray.data.preprocessor import Preprocessor
 
     if not isinstance(given, Preprocessor):
         raise TypeError(
-            f"preprocessor is a {type(given).__name__}: pass one of ray.data.preprocessors, e.g. StandardScaler(columns=[...])"
+            f"preprocessor is a {type(given).__name__}. Pass one of ray.data.preprocessors, e.g. StandardScaler(columns=[...])"
         )
 
 
 def is_fitted(preprocessor: Preprocessor) -> bool:
-    """Whether it can be applied as it is."""
+    """Whether it can be applied without fitting."""
     return preprocessor.fit_status().value in ("FITTED", "NOT_FITTABLE")
 
 
 def fitted(preprocessor: Preprocessor, train: ray.data.Dataset) -> Preprocessor:
-    """A copy, fitted on the training data."""
+    """A copy that is fitted on the training data."""
     return copy.deepcopy(preprocessor).fit(train)
 
 
 def require_columns(preprocessor: Preprocessor, columns: Iterable[str], where: str) -> None:
-    """Raise an error for a column that the preprocessor needs and the data lack.
+    """Raise a DataError if the data lacks a column that the preprocessor needs.
 
     Example:
         >>> from ray.data.preprocessors import StandardScaler
@@ -55,17 +55,16 @@ def require_columns(preprocessor: Preprocessor, columns: Iterable[str], where: s
         for column in step.get_input_columns():
             if column not in there:
                 raise DataError(
-                    f"{type(step).__name__} needs the column {column!r}, which {where} does not have; it has: "
-                    f"{', '.join(sorted(there))}"
+                    f"{type(step).__name__} needs the column {column!r}, but {where} has only: {', '.join(sorted(there))}"
                 )
         made = step.get_output_columns()
         if not made:
-            return  # it does not say what it makes, and a later step may need just that
+            return  # its output columns are unknown, and a later step may need one of them
         there |= set(made)
 
 
 def require_numbers(preprocessor: Preprocessor, schema: pa.Schema, where: str) -> None:
-    """Raise an error for a column that is to be scaled and is no number. Only the first step sees the columns as they are."""
+    """Raise a DataError if a column to be scaled is not numeric. Only the first step sees the original columns."""
     import pyarrow as pa
 
     first = steps(preprocessor)[0]
@@ -75,13 +74,13 @@ def require_numbers(preprocessor: Preprocessor, schema: pa.Schema, where: str) -
         kind = schema.field(column).type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
             raise DataError(
-                f"{type(first).__name__} needs numbers, but column {column!r} of {where} is of type {kind}: leave it out of "
-                "its columns, or encode it first"
+                f"{type(first).__name__} needs numbers, but column {column!r} of {where} is of type {kind}. Leave it out, or "
+                "encode it first"
             )
 
 
-def one_after_the_other(first: Preprocessor | None, second: Preprocessor | None) -> Preprocessor | None:
-    """Both, as one."""
+def chained(first: Preprocessor | None, second: Preprocessor | None) -> Preprocessor | None:
+    """One preprocessor that applies both, in this order."""
     from ray.data.preprocessors import Chain
 
     if first is None or second is None:
@@ -90,7 +89,7 @@ def one_after_the_other(first: Preprocessor | None, second: Preprocessor | None)
 
 
 def fingerprint(preprocessor: Preprocessor) -> str:
-    """What changes when it would do something else, in any process: its settings, and its code if it is not Ray's.
+    """A hash of its settings, and of its code if it is not one of Ray's. Equal in all processes.
 
     A pickle would not do: it differs for equal settings that were read from JSON, and has no code of importable modules.
     """
@@ -116,12 +115,12 @@ def _code_of(code: Any) -> str:
         return hashlib.sha256(cloudpickle.dumps(code)).hexdigest()
 
 
-def in_words(preprocessor: Preprocessor | None) -> str:
-    """What is applied to which columns, short enough for a line.
+def summarize(preprocessor: Preprocessor | None) -> str:
+    """What is applied to which columns, in one line.
 
     Example:
         >>> from ray.data.preprocessors import StandardScaler
-        >>> in_words(StandardScaler(columns=["a", "b", "c", "d"]))
+        >>> summarize(StandardScaler(columns=["a", "b", "c", "d"]))
         'StandardScaler(a, b, c and 1 more)'
     """
     if preprocessor is None:
@@ -134,7 +133,7 @@ def _some(names: list[str]) -> str:
 
 
 def steps(preprocessor: Preprocessor) -> list[Preprocessor]:
-    """The preprocessors of a chain, or the one."""
+    """The preprocessors of a chain, or the single one."""
     from ray.data.preprocessors import Chain
 
     if isinstance(preprocessor, Chain):

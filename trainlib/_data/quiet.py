@@ -1,4 +1,4 @@
-"""Ray Data, without its progress bars and plans: a training has a line of its own."""
+"""Switches off Ray Data's progress bars and plans. A training has its own progress line."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import ray.data
 
 
 def quiet() -> None:
-    """Let this process's pipelines print nothing: their errors are raised, and say what is wrong."""
+    """Keep the pipelines of this process from printing. Their errors are raised anyway."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # a pipeline's other tasks may fail for the same reason
+    os.environ.setdefault(
+        "RAY_IGNORE_UNHANDLED_ERRORS", "1"
+    )  # other tasks of the pipeline often fail for the same reason
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)

@@ -8,7 +8,7 @@ __all__ = ["RowCounts"]
 
 
 class RowCounts:
-    """Puts together what the ranks tell, each in its own time.
+    """Collects the row counts that the ranks send, each at its own pace.
 
     Example:
         >>> counts = RowCounts(2)
@@ -26,13 +26,13 @@ class RowCounts:
         self.attempt_starts(0)
 
     def attempt_starts(self, resumed_at: int) -> None:
-        """Forget epochs that are read again, and those that only some of the ranks came to the end of."""
+        """Forget epochs that will be read again, and epochs that only some of the ranks finished."""
         self._waiting = defaultdict(lambda: [deque() for _ in range(self._workers)])
         for name, epochs in self._epochs.items():
             self._epochs[name] = [each for each in epochs if each[0] <= resumed_at]
 
     def add(self, rank: int, dataset: str, rows: int, iteration: int) -> list[int] | None:
-        """A rank has read an epoch. Gives the rows of all ranks if it was the last of them."""
+        """A rank has read an epoch. Returns the rows of all ranks if it was the last one."""
         waiting = self._waiting[dataset]
         waiting[rank].append(rows)
         if not all(waiting):
@@ -42,7 +42,7 @@ class RowCounts:
         return epoch
 
     def by_dataset(self) -> dict[str, list[list[int]]]:
-        """By dataset, one entry an epoch: the rows of each rank. Of one that not all read to its end, what those read."""
+        """For each dataset, one entry per epoch: the rows of each rank. Ranks that did not finish an epoch count as 0."""
         result = {name: [rows for _, rows in epochs] for name, epochs in self._epochs.items()}
         for name, waiting in self._waiting.items():
             while any(waiting):

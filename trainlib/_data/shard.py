@@ -1,4 +1,4 @@
-"""What a training function reads: its share of a dataset, epoch after epoch."""
+"""One worker's share of a dataset, which a training function reads epoch after epoch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ray.data import DataIterator
 from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIterator
 
-from trainlib._data.explaining import explained
+from trainlib._data.pipeline_errors import readable_errors
 from trainlib._data.quiet import quiet
 from trainlib.errors import DataError
 
@@ -16,10 +16,10 @@ __all__ = ["DatasetShard"]
 
 
 class DatasetShard(DataIterator):
-    """One worker's share of a dataset, with all the ways of reading that Ray Data's iterators have.
+    """One worker's share of a dataset, with all methods of Ray Data's iterators.
 
     Every loop over ``iter_batches()``, ``iter_torch_batches()``, ``to_tf()`` and so on is an epoch, and reads the share
-    from its start. It counts the rows; nothing else is different from the iterator that it stands before.
+    from its start. Otherwise it is Ray's own iterator, plus a row count.
     """
 
     def __init__(self, name: str, shard: DataIterator, *, may_be_empty: bool) -> None:
@@ -28,27 +28,27 @@ class DatasetShard(DataIterator):
         self._may_be_empty = may_be_empty
         self._on_epoch: Callable[[str, int], None] | None = None
         self._refusal: Exception | None = None
-        self._begins: object | None = None
-        """The epoch that is being waited for, if one is: it begins on all workers at once."""
+        self._starting: object | None = None
+        """Set while an epoch is starting or running. An epoch starts on all workers at once."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_on_epoch": None, "_begins": None}
+        return {**vars(self), "_on_epoch": None, "_starting": None}
 
-    def tell(self, on_epoch: Callable[[str, int], None]) -> DatasetShard:
-        """Have somebody told of each whole epoch: the dataset's name, and how many rows were read. Gives itself."""
+    def on_epoch_end(self, on_epoch: Callable[[str, int], None]) -> DatasetShard:
+        """Call a function after each complete epoch with the dataset's name and the number of rows. Returns itself."""
         quiet()
         self._on_epoch = on_epoch
         return self
 
     def refuse_epochs(self, error: Exception) -> bool:
-        """Let no further epoch begin, if it begins on all workers at once. Tells whether one is being waited for."""
+        """Let no further epoch start, if epochs start on all workers at once. Returns whether one is waiting to start."""
         if not isinstance(self._shard, StreamSplitDataIterator):
             return False
         self._refusal = error
-        return self._begins is not None and self._shard._active_epoch is None
+        return self._starting is not None and self._shard._active_epoch is None
 
     def stats(self) -> str:
-        """How long each step took, as a text."""
+        """How long each step took, as text."""
         return self._shard.stats()
 
     def schema(self) -> Any:
@@ -62,32 +62,34 @@ class DatasetShard(DataIterator):
     def __repr__(self) -> str:
         return f"DatasetShard({self._name!r})"
 
-    # -- what all the ways of reading come down to ------------------------------------------------------
+    # -- what all ways of reading call -------------------------------------------------------------------
 
     def _to_ref_bundle_iterator(self) -> Any:
-        with explained(f"the dataset {self._name!r}"):  # of a whole dataset, this reads the first rows already
+        with readable_errors(
+            f"the dataset {self._name!r}"
+        ):  # for a dataset that is not split, this already reads the first rows
             bundles, stats, executor = self._shard._to_ref_bundle_iterator()
         if isinstance(self._shard, StreamSplitDataIterator):
-            self._shard._active_epoch = None  # until all workers have begun this one
+            self._shard._active_epoch = None  # until all workers have started this one
         return self._counted(bundles), stats, executor
 
     def _counted(self, bundles: Iterator[Any]) -> Iterator[Any]:
         rows = 0
-        this = self._begins = object()
+        this = self._starting = object()
         try:
             if self._refusal is not None:
                 raise self._refusal
-            with explained(f"the dataset {self._name!r}"):
+            with readable_errors(f"the dataset {self._name!r}"):
                 for bundle in bundles:
                     rows += bundle.num_rows() or 0
                     yield bundle
         finally:
-            if self._begins is this:  # a loop that was left early is closed when the next one has begun
-                self._begins = None
+            if self._starting is this:  # a loop that was left early is closed only after the next one has started
+                self._starting = None
         if rows == 0 and not self._may_be_empty:
             raise DataError(
-                f"the dataset {self._name!r} has no row for this worker: it is empty, or has fewer rows than there are "
-                "workers. Use fewer workers, or more data."
+                f"the dataset {self._name!r} has no rows for this worker. It is empty, or has fewer rows than there are workers: "
+                "use fewer workers, or more data"
             )
         if self._on_epoch is not None:
             self._on_epoch(self._name, rows)

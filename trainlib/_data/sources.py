@@ -1,7 +1,7 @@
-"""Files of rows at a path or URI: one file, a glob or a folder, as CSV, Parquet or JSON Lines, compressed or not.
+"""Data files at a path or URI: one file, a glob or a folder of CSV, Parquet or JSON Lines, compressed or not.
 
-They are looked at before anything is started: that they are there, that they can be read, and that they have the
-same columns. What is wrong with a file is said with its name.
+They are inspected before anything is started: they must exist, be readable, and have the same columns. An error names
+the file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import ray.data
 
-__all__ = ["Source", "look_at"]
+__all__ = ["Source", "inspect_source"]
 
-# Text files up to this size in all are read from end to end when they are looked at, which takes a second or two.
+# Text files up to this total size are inspected from end to end, which takes a second or two.
 READ_WHOLE = 256 * 1024**2
-# Files up to this size in all are told apart by their bytes; larger ones by name, size and time of change.
+# Files up to this total size are hashed; larger ones count as changed when name, size or modification time differ.
 HASH_WHOLE = 1024**3
-_AT_ONCE = 16
-# What stores call that which changes with a file's bytes.
+_THREADS = 16
+# The fields by which stores tell that a file has changed.
 _VERSIONS = (
     "ETag",
     "etag",
@@ -46,13 +46,13 @@ _VERSIONS = (
 
 @dataclass(frozen=True)
 class Source:
-    """Files that have been looked at, and can be read.
+    """Files that have been inspected, and can be read.
 
     Example:
         >>> import pathlib, tempfile
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> _ = (folder / "points.csv").write_text("x,y\\n1,2\\n3,4\\n")
-        >>> source = look_at(str(folder))
+        >>> source = inspect_source(str(folder))
         >>> source.format, source.rows, dict(source.columns)
         ('csv', 2, {'x': 'int64', 'y': 'int64'})
     """
@@ -60,38 +60,38 @@ class Source:
     uri: str
     format: Format
     paths: tuple[str, ...]
-    """As their file system calls them."""
+    """The paths within their file system."""
     size: int
-    """In bytes, of all files."""
+    """The total size of the files, in bytes."""
     schema: pa.Schema = field(repr=False)
     rows: int | None
-    """How many there are, where that was quickly known."""
+    """How many rows there are. None if counting them would take long."""
 
     @property
     def columns(self) -> dict[str, str]:
-        """Names and types."""
+        """Names and types of the columns."""
         return {each.name: str(each.type) for each in self.schema}
 
     @property
     def is_local(self) -> bool:
-        """Whether the files are on this disk."""
+        """Whether the files are on local disk."""
         return storage.local_path(self.uri) is not None
 
     def digest(self) -> str:
-        """Changes when the bytes of any file may have changed."""
+        """A hash that differs when the contents of any file may have changed."""
         filesystem, _ = filesystem_of(self.uri)
         mark = _hash if self.is_local and self.size <= HASH_WHOLE else _version
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
+        with ThreadPoolExecutor(_THREADS) as threads:
             marks = list(threads.map(lambda path: mark(filesystem, path), self.paths))
         names = [path.rsplit("/", 1)[-1] for path in self.paths]
         return hashlib.sha256(repr(list(zip(names, marks, strict=True))).encode()).hexdigest()[:16]
 
     def read(self) -> ray.data.Dataset:
-        """As a Ray Dataset, which reads nothing yet."""
+        """The files as a Ray Dataset. Nothing is read yet."""
         import ray.data
 
         where: dict[str, Any] = {} if self.is_local else {"filesystem": filesystem_of(self.uri)[0]}
-        # Folders named like `year=2024` stay names: columns are what is in the files, as they were looked at.
+        # Folders named like `year=2024` add no column: the columns are those that were inspected in the files.
         common: dict[str, Any] = {**where, "file_extensions": None, "partitioning": None}
         paths = list(self.paths)
         if self.format == "parquet":
@@ -99,20 +99,20 @@ class Source:
         from pyarrow import csv, json
 
         if self.format == "json":
-            # Not with `lines=True`: it would make numbers of texts that look like some, and knows local files only.
+            # Not with `lines=True`: it turns text that looks like a number into one, and reads only local files.
             return ray.data.read_json(paths, parse_options=json.ParseOptions(explicit_schema=self.schema), **common)
         types = csv.ConvertOptions(column_types=self.schema)
         return ray.data.read_csv(paths, convert_options=types, **common)
 
 
-def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
-    """Find the files, and see that they can be read and belong together.
+def inspect_source(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
+    """Find the files, and check that they can be read and have the same columns.
 
-    Text files are read from end to end if they are small, or if ``whole`` asks for it.
+    Text files are read from end to end if they are small, or if ``whole`` is set.
 
     Raises:
-        DataNotFoundError: nothing is there, or nothing that is data.
-        DataError: a file is empty, broken, or has other columns than the first.
+        DataNotFoundError: there are no data files.
+        DataError: a file is empty or broken, or its columns differ from the first file's.
     """
     uri = storage.absolute(os.fspath(uri))
     filesystem, paths = find(uri)
@@ -122,101 +122,101 @@ def look_at(uri: str | os.PathLike[str], *, whole: bool = False) -> Source:
             next(path for path in paths if formats[path] == kind) for kind in sorted(set(formats.values()))[:2]
         )
         raise DataError(
-            f"{uri} has files of different formats, {one} and {other}: name those of one format, e.g. *.csv"
+            f"{uri} has files of different formats, e.g. {one} and {other}. Select one format, e.g. with *.csv"
         )
     format = formats[paths[0]]
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with ThreadPoolExecutor(_THREADS) as threads:
         sizes = list(threads.map(filesystem.size, paths))
     size = sum(each or 0 for each in sizes)
     for path, each in zip(paths, sizes, strict=True):
         if each == 0:
-            raise DataError(f"{path} is empty, with not even a header: remove it, or write it again")
+            raise DataError(f"{path} is an empty file, without even a header. Remove it, or write it again")
     whole = whole or size <= READ_WHOLE
-    look = _look_once if storage.local_path(uri) is not None else _look
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        looks = list(threads.map(lambda path: look(filesystem, path, format, whole), paths))
-    schema = looks[0].schema
-    for path, found in zip(paths[1:], looks[1:], strict=True):
-        schema = _together(schema, found.schema, paths[0], path, format)
-    rows = [found.rows for found in looks]
+    inspect = _inspect_if_changed if storage.local_path(uri) is not None else _inspect_file
+    with ThreadPoolExecutor(_THREADS) as threads:
+        infos = list(threads.map(lambda path: inspect(filesystem, path, format, whole), paths))
+    schema = infos[0].schema
+    for path, found in zip(paths[1:], infos[1:], strict=True):
+        schema = _merge_schemas(schema, found.schema, paths[0], path, format)
+    rows = [found.rows for found in infos]
     known = None if any(each is None for each in rows) else sum(each or 0 for each in rows)
     if known == 0:
-        raise DataError(f"{uri} has no rows: {'its files have' if len(paths) > 1 else 'it has'} columns alone")
+        raise DataError(f"{uri} has columns but no rows. Check what wrote {'these files' if len(paths) > 1 else 'it'}")
     return Source(uri, format, tuple(paths), size, schema, known)
 
 
-# -- looking --------------------------------------------------------------------------------------------
+# -- inspecting -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Look:
+class _FileInfo:
     schema: pa.Schema
     rows: int | None
 
 
-def _look(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
-    return (_look_at_parquet if format == "parquet" else _look_at_text)(filesystem, path, format, whole)
+def _inspect_file(filesystem: Any, path: str, format: Format, whole: bool) -> _FileInfo:
+    return (_inspect_parquet if format == "parquet" else _inspect_text)(filesystem, path, format, whole)
 
 
-def _look_once(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
-    """A file on this disk that has not changed is not read again, e.g. for each trial of a sweep."""
+def _inspect_if_changed(filesystem: Any, path: str, format: Format, whole: bool) -> _FileInfo:
+    """Inspect a local file, unless it has not changed since the last time, e.g. in the next trial of a sweep."""
     status = os.stat(path)
-    return _remembered_look(filesystem, path, format, whole, status.st_size, status.st_mtime_ns)
+    return _inspect_cached(filesystem, path, format, whole, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=10_000)
-def _remembered_look(filesystem: Any, path: str, format: Format, whole: bool, size: int, changed: int) -> _Look:
-    return _look(filesystem, path, format, whole)
+def _inspect_cached(filesystem: Any, path: str, format: Format, whole: bool, size: int, changed: int) -> _FileInfo:
+    return _inspect_file(filesystem, path, format, whole)
 
 
-def _look_at_parquet(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
-    """Its footer says all. A file that was not written to its end has none."""
+def _inspect_parquet(filesystem: Any, path: str, format: Format, whole: bool) -> _FileInfo:
+    """Read the footer, which has the schema and the number of rows. A truncated file has no footer."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         with filesystem.open(path, "rb") as file:
             found = parquet.ParquetFile(file)
-            return _Look(found.schema_arrow.remove_metadata(), found.metadata.num_rows)
+            return _FileInfo(found.schema_arrow.remove_metadata(), found.metadata.num_rows)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
-            f"{path} is no whole Parquet file ({_first_line(error)}): it may have been cut short. Write it again."
+            f"{path} is not a complete Parquet file ({_first_line(error)}). It may be truncated: write it again"
         ) from error
 
 
-def _look_at_text(filesystem: Any, path: str, format: Format, whole: bool) -> _Look:
-    """Its first block, or all of it."""
+def _inspect_text(filesystem: Any, path: str, format: Format, whole: bool) -> _FileInfo:
+    """Read the first block, or the whole file."""
     import pyarrow as pa
 
     try:
         with _opened(filesystem, path) as stream:
             if format == "csv":
-                return _look_at_csv(stream, whole)
-            return _look_at_json(stream, whole)
+                return _inspect_csv(stream, whole)
+            return _inspect_json(stream, whole)
     except (pa.ArrowInvalid, OSError, EOFError) as error:
-        hint = "" if format == "csv" else " JSON Lines have one object a line, and no list around them."
+        hint = "" if format == "csv" else ". JSON Lines has one object per line, and no list around them"
         raise DataError(
-            f"{path} cannot be read: {_first_line(error)}. Correct it there, or leave the file out.{hint}"
+            f"{path} cannot be read: {_first_line(error)}. Correct the file, or leave it out{hint}"
         ) from error
 
 
-def _look_at_csv(stream: Any, whole: bool) -> _Look:
+def _inspect_csv(stream: Any, whole: bool) -> _FileInfo:
     from pyarrow import csv
 
-    options = csv.ReadOptions(use_threads=False)  # without threads, errors tell the row
-    if whole:  # the type of a column is then that of all its values, not of the first ones
+    options = csv.ReadOptions(use_threads=False)  # without threads, errors name the row
+    if whole:  # so that all values decide about the type of a column, not only the first block
         table = csv.read_csv(stream, read_options=options)
-        return _Look(table.schema, table.num_rows)
-    return _Look(csv.open_csv(stream, read_options=options).schema, None)
+        return _FileInfo(table.schema, table.num_rows)
+    return _FileInfo(csv.open_csv(stream, read_options=options).schema, None)
 
 
-def _look_at_json(stream: Any, whole: bool) -> _Look:
+def _inspect_json(stream: Any, whole: bool) -> _FileInfo:
     from pyarrow import json
 
     if whole:
         table = json.read_json(stream)
-        return _Look(table.schema, table.num_rows)
-    return _Look(json.open_json(stream).schema, None)
+        return _FileInfo(table.schema, table.num_rows)
+    return _FileInfo(json.open_json(stream).schema, None)
 
 
 @contextmanager
@@ -232,13 +232,13 @@ def _opened(filesystem: Any, path: str) -> Iterator[Any]:
                 yield stream
 
 
-def _together(first: pa.Schema, other: pa.Schema, first_path: str, path: str, format: Format) -> pa.Schema:
-    """One schema for two files, or an error that names what differs."""
+def _merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, path: str, format: Format) -> pa.Schema:
+    """One schema for two files, or an error that names the difference."""
     import pyarrow as pa
 
     def differ(what: str) -> DataError:
         return DataError(
-            f"{path} has other columns than {first_path}: {what}. Files that are read together need the same columns."
+            f"the columns of {path} differ from those of {first_path}: {what}. Files that are read together need the same columns"
         )
 
     if missing := [name for name in first.names if name not in other.names]:
@@ -246,7 +246,7 @@ def _together(first: pa.Schema, other: pa.Schema, first_path: str, path: str, fo
     if more := [name for name in other.names if name not in first.names]:
         raise differ(f"it also has {_quoted(more)}")
     if format == "csv" and first.names != other.names:
-        raise differ(f"they are in another order, {', '.join(other.names)}")
+        raise differ(f"their order is {', '.join(other.names)} instead of {', '.join(first.names)}")
     columns = []
     for name in first.names:
         one, two = first.field(name).type, other.field(name).type
@@ -257,7 +257,7 @@ def _together(first: pa.Schema, other: pa.Schema, first_path: str, path: str, fo
                 ).field(0)
             )
         except (pa.ArrowInvalid, pa.ArrowTypeError):
-            raise differ(f"{name!r} is {two} there and {one} in the other") from None
+            raise differ(f"{name!r} is {two} instead of {one}") from None
     return pa.schema(columns)
 
 
@@ -269,7 +269,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-# -- telling apart --------------------------------------------------------------------------------------
+# -- has it changed? -----------------------------------------------------------------------------------
 
 
 def _hash(filesystem: Any, path: str) -> str:
@@ -284,10 +284,10 @@ def _hash_once(path: str, size: int, changed: int) -> str:
 
 
 def _version(filesystem: Any, path: str) -> str:
-    """What a store says of a file's version; where it says nothing, its bytes."""
+    """The version of a file as its store tells it, else a hash of its bytes."""
     about = filesystem.info(path)
-    told = {key: str(about[key]) for key in _VERSIONS if about.get(key)}
-    if told:
-        return repr((about.get("size"), told))
+    version = {key: str(about[key]) for key in _VERSIONS if about.get(key)}
+    if version:
+        return repr((about.get("size"), version))
     with filesystem.open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Writing a Ray Dataset as Parquet files with the same names every time."""
+"""Writes a Ray Dataset as Parquet files whose names are the same every time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Numbered(FilenameProvider):
-    """Ray's own names have a random part, and so the same data would never be the same files."""
+    """Numbered file names. Ray's own have a random part, so that equal data would never give equal files."""
 
     def get_filename_for_task(self, write_uuid: str, task_index: int) -> str:
         return f"part-{task_index:06}.parquet"

@@ -95,7 +95,7 @@ class Attempt:
         yield DataOpened(plan.ingest)
         self._plan = replace(
             plan,
-            scaling=plan.ingest.beside(plan.scaling),
+            scaling=plan.ingest.leave_room_for_reading(plan.scaling),
             assignment=replace(plan.assignment, preprocessor=plan.ingest.applied),
         )
 

@@ -109,7 +109,9 @@ class WorkerSession:
             raise DataError(
                 f"the trainer has no dataset {name!r}. {there}: pass it to the trainer, datasets={{{name!r}: ...}}"
             )
-        return shards[name].tell(lambda dataset, rows: self._outbox.put(EpochRead(dataset, rows, self._iteration + 1)))
+        return shards[name].on_epoch_end(
+            lambda dataset, rows: self._outbox.put(EpochRead(dataset, rows, self._iteration + 1))
+        )
 
     def give_up(self, error: Exception) -> None:
         self._outbox.put(Failed.of(error))

@@ -1,4 +1,4 @@
-"""Callbacks: what sees each result of a training."""
+"""Callbacks, which see each result of a training."""
 
 from trainlib.callbacks._callback import Callback, LoggerCallback, Trial
 from trainlib.callbacks._json_logger import JsonLoggerCallback

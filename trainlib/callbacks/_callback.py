@@ -1,4 +1,4 @@
-"""The callback interface: it sees each result in the process that coordinates the training."""
+"""The callback interface. Callbacks run in the process that called ``fit()``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Callback", "LoggerCallback", "Trial"]
 
 @dataclass
 class Trial:
-    """The training that a callback is told about."""
+    """The training that a callback is called for."""
 
     trial_id: str
     trainable_name: str
@@ -30,7 +30,7 @@ class Trial:
         return self.local_path
 
     def init_local_path(self) -> None:
-        """Make sure that the log directory is there."""
+        """Create the log directory, if it does not exist."""
         Path(self.local_path).mkdir(parents=True, exist_ok=True)
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Trial:
 
 
 class Callback:
-    """Called as a training goes on. Each method does nothing unless a subclass says so.
+    """Its methods are called during a training. By default they do nothing.
 
     Example:
         >>> class Print(Callback):
@@ -52,10 +52,10 @@ class Callback:
     def setup(
         self, stop: Any = None, num_samples: int | None = None, total_num_samples: int | None = None, **info: Any
     ) -> None:
-        """Before anything else."""
+        """Called first, before the training starts."""
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        """The training starts, once for all of its attempts."""
+        """The training starts. Called once, not for each attempt."""
 
     def on_trial_restore(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Another attempt starts."""
@@ -66,7 +66,7 @@ class Callback:
         """Rank 0 has reported."""
 
     def on_checkpoint(self, iteration: int, trials: list[Trial], trial: Trial, checkpoint: Any, **info: Any) -> None:
-        """A checkpoint was reported. It is committed behind the training."""
+        """A checkpoint was reported. It is committed in the background."""
 
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """The training has finished."""
@@ -75,7 +75,7 @@ class Callback:
         """The training has failed for good."""
 
     def on_experiment_end(self, trials: list[Trial], **info: Any) -> None:
-        """After anything else, however it ended."""
+        """Called last, however the training ended."""
 
 
 class LoggerCallback(Callback):

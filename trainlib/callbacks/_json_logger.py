@@ -1,4 +1,4 @@
-"""Results as lines of JSON."""
+"""Logs results as lines of JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["JsonLoggerCallback"]
 
 
 class JsonLoggerCallback(LoggerCallback):
-    """Writes ``result.json``, a line for each result, and ``params.json`` into the training's log directory.
+    """Writes ``result.json``, one line per result, and ``params.json`` into the training's log directory.
 
     Example:
         >>> from trainlib import RunConfig

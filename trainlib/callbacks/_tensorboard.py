@@ -1,4 +1,4 @@
-"""Results for TensorBoard."""
+"""Logs results for TensorBoard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Horovod's ring: its settings, and how the workers join it."""
+"""Horovod's ring: its settings, and how workers join it."""
 
 from __future__ import annotations
 
@@ -48,22 +48,24 @@ class HorovodConfig(BackendConfig):
         "hvd.init(). Default: the function does it.",
     )
     timeout_s: int = Field(
-        default=300, gt=0, description="Seconds that a worker waits for the others in hvd.init(), and for their data."
+        default=300, gt=0, description="Seconds that a worker waits for others in hvd.init() and in a transfer."
     )
     stall_check_s: int = Field(
-        default=60, ge=0, description="Seconds after which a rank that is missing in a collective is logged; 0: never."
+        default=60, ge=0, description="Seconds until a rank that is missing in a collective is logged. 0: never."
     )
     stall_shutdown_s: int = Field(
-        default=1800, ge=0, description="Seconds after which a rank that is missing is an error; 0: never."
+        default=1800, ge=0, description="Seconds until a rank that is missing in a collective is an error. 0: never."
     )
     placement_group_timeout_s: float | None = Field(
-        default=None, gt=0, description="Seconds to wait for room for all workers. Default: as in ScalingConfig."
+        default=None,
+        gt=0,
+        description="Seconds to wait for the resources of all workers. Default: as in ScalingConfig.",
     )
     nics: set[str] | None = Field(
-        default=None, description="Network interfaces to use. Default: that of each node's address."
+        default=None, description="Network interfaces to use. Default: the one with the node's address."
     )
     port_range: PortRange | None = Field(
-        default=None, description="First and last port for the rendezvous server. Default: any that is free."
+        default=None, description="First and last port for the rendezvous server. Default: any free port."
     )
     verbose: int = Field(default=0, ge=0, le=4, description="How much Horovod itself logs, from 0 to 4.")
 
@@ -73,7 +75,7 @@ class HorovodConfig(BackendConfig):
 
 
 class HorovodBackend(Backend):
-    """Runs a rendezvous server in rank 0's process, and tells every worker its place and where that is."""
+    """Runs a rendezvous server in rank 0's process, and gives every worker its rank and the server's address."""
 
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, HorovodConfig)
@@ -115,7 +117,7 @@ class HorovodBackend(Backend):
         worker_group.execute_single(0, _close_rendezvous)
 
 
-# It lives in rank 0's process, so that it ends with the gang, however that ends.
+# In rank 0's process, so that it ends with the gang, however that ends.
 _server: GangServer | None = None
 
 
@@ -161,7 +163,7 @@ def _configure(config: HorovodConfig, host: str, port: int, slot: dict[str, Any]
 
 
 def _stall_settings(check_s: int, shutdown_s: int) -> dict[str, int]:
-    """Horovod ends a stalled job only if it checks, and checks at least as early as it ends."""
+    """Horovod ends a stalled job only if the check is on and comes no later than the shutdown."""
     if shutdown_s:
         check_s = min(check_s or shutdown_s, shutdown_s)
     return {
@@ -172,21 +174,21 @@ def _stall_settings(check_s: int, shutdown_s: int) -> dict[str, int]:
 
 
 def _interface(address: str, allowed: set[str] | None) -> str:
-    """The network interface of this machine to use: one that is allowed, else the one that has the address."""
+    """The network interface to use: one that is allowed, or by default the one with the address."""
     here = psutil.net_if_addrs()
     for name, its_addresses in here.items():
         if name in (allowed or ()):
             return name
         if not allowed and any(each.family == socket.AF_INET and each.address == address for each in its_addresses):
             return name
-    wanted = f"is called {' or '.join(sorted(allowed))}" if allowed else f"has the address {address}"
+    wanted = f"is named {' or '.join(sorted(allowed))}" if allowed else f"has the address {address}"
     raise OSError(
-        f"no network interface of {socket.gethostname()} {wanted}: set HorovodConfig.nics to any of {', '.join(here)}"
+        f"no network interface of {socket.gethostname()} {wanted}. Set HorovodConfig.nics to any of {', '.join(here)}"
     )
 
 
 def _shut_down() -> None:
-    """Leave the job: the collectives of the others then fail instead of waiting for this rank."""
+    """Leave the job, so that the collectives of the others fail instead of waiting for this rank."""
     for framework in ("torch", "tensorflow"):
         library: Any = sys.modules.get(f"horovod.{framework}")
         if hasattr(library, "is_initialized") and library.is_initialized():
@@ -194,10 +196,12 @@ def _shut_down() -> None:
 
 
 def _give_up_joining(returned: list[int]) -> None:
-    """Fail if this rank waits in ``hvd.init()`` for ranks that have returned and will not join any more."""
+    """Fail if this rank waits in ``hvd.init()`` for ranks that have already returned."""
     frames = (frame.f_code for frame in sys._current_frames().values())
     if any(code.co_name == "init" and code.co_filename.endswith("horovod/common/basics.py") for code in frames):
         names = ", ".join(map(str, returned))
         session.current("hvd.init").give_up(
-            StalledError(f"hvd.init() waits for rank {names}, which has returned: every rank must call it")
+            StalledError(
+                f"hvd.init() waits for rank {names}, which has already returned. Every rank must call hvd.init()"
+            )
         )

@@ -1,4 +1,4 @@
-"""An error for what Horovod would do wrongly without a word."""
+"""An early error where Horovod would silently not average gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainlib.tensorflow._guard import is_keras_3
 
 @cache
 def install() -> None:
-    """Watch over the training function of this process."""
+    """Check the optimizers that the training function of this process wraps."""
     if find_spec("tensorflow") is not None:
         import wrapt
 
@@ -20,16 +20,16 @@ def install() -> None:
 
 
 def _guard_keras_3(implementation: Any) -> None:
-    """Let no optimizer of Keras 3 be wrapped: it never calls what Horovod overrides, so nothing would be averaged."""
+    """Refuse Keras 3 optimizers: they never call the method that Horovod overrides, so nothing would be averaged."""
     import wrapt
 
     def wrap_optimizer(wrap: Any, _: Any, args: Any, kwargs: Any) -> Any:
         optimizer = kwargs["optimizer"] if "optimizer" in kwargs else args[1]
         if is_keras_3(optimizer):
             raise KerasVersionError(
-                f"{type(optimizer).__name__} is an optimizer of Keras 3, with which hvd.DistributedOptimizer does not average "
-                "gradients. In workers tf.keras is Keras 2: use an optimizer and a model from `tf.keras` (or `tf_keras`) "
-                "instead of `keras`, or take the gradients with tf.GradientTape and average them with hvd.grouped_allreduce"
+                f"hvd.DistributedOptimizer does not average the gradients of {type(optimizer).__name__}, which is a Keras 3 "
+                "optimizer. In workers tf.keras is Keras 2: use an optimizer and a model from `tf.keras` (or `tf_keras`) "
+                "instead of `keras`, or compute gradients with tf.GradientTape and average them with hvd.grouped_allreduce"
             )
         return wrap(*args, **kwargs)
 

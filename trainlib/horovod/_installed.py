@@ -1,4 +1,4 @@
-"""Whether the Horovod of this environment can be used."""
+"""Checks that Horovod is installed, and was built for the installed frameworks."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ def built_for() -> dict[str, str]:
     """The frameworks that the Horovod of this environment was built for, with their versions.
 
     Raises:
-        HorovodUnavailableError: there is none.
+        HorovodUnavailableError: Horovod is not installed.
     """
     found = find_spec("horovod")
     if found is None or found.origin is None:
-        raise HorovodUnavailableError(f"HorovodTrainer needs Horovod, which is built from its source: {BUILD}")
+        raise HorovodUnavailableError(f"HorovodTrainer needs Horovod, which has to be built from source. Run {BUILD}")
     known = json.loads((Path(found.origin).parent / "metadata.json").read_text())
     return {name: known[its_name] for name, its_name in recipe.FRAMEWORKS.items() if its_name in known}
 
 
 def require() -> None:
-    """Nothing, where Horovod is installed and was built for the torch and TensorFlow that are.
+    """Check that Horovod is installed, and was built for the installed torch and TensorFlow.
 
     Raises:
-        HorovodUnavailableError: it is not, with what to do.
+        HorovodUnavailableError: it is missing, or has to be rebuilt.
     """
     built = built_for()
     frameworks = recipe.installed_frameworks()
     if not built.keys() & frameworks.keys():
         wanted = " and ".join(built) or "neither torch nor TensorFlow"
         raise HorovodUnavailableError(
-            f"Horovod was built for {wanted}; installed is {' and '.join(frameworks) or 'neither'}: rebuild it with {BUILD}"
+            f"Horovod was built for {wanted}, but this environment has {' and '.join(frameworks) or 'neither'}. Rebuild it with {BUILD}"
         )
     for name in built.keys() & frameworks.keys():
-        # A build knows torch as 2.13.0+cpu or as 2.13.0, depending on who built it.
+        # A build may have recorded torch as 2.13.0+cpu or as 2.13.0.
         if built[name].partition("+")[0] != frameworks[name].partition("+")[0]:
             raise HorovodUnavailableError(
-                f"Horovod was built for {name} {built[name]}, but {frameworks[name]} is installed, with which it would "
-                f"crash: rebuild it with {BUILD}"
+                f"Horovod was built for {name} {built[name]}, but {frameworks[name]} is installed, and it would crash. "
+                f"Rebuild it with {BUILD}"
             )

@@ -1,4 +1,4 @@
-"""The server where Horovod's workers find each other. It answers the gang's own hosts alone."""
+"""The server where Horovod's workers find each other. It answers only the gang's own hosts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainlib._execution.ports import PortRange, first_free
 
 
 def slots_of(nodes: Sequence[str]) -> list[SlotInfo]:
-    """The places of workers whose nodes are given, by rank; those of one node stand side by side.
+    """Horovod's slots for workers, given the node of each rank. Ranks on the same node are consecutive.
 
     Example:
         >>> [(slot.local_rank, slot.cross_rank, slot.cross_size) for slot in slots_of(["a", "a", "b"])]
@@ -26,7 +26,7 @@ def slots_of(nodes: Sequence[str]) -> list[SlotInfo]:
 
 
 class GangServer:
-    """Horovod's own server, bound to one address, for clients at known ones."""
+    """Horovod's own server, bound to one address. It serves only known clients."""
 
     def __init__(self, host: str, clients: set[str], port_range: PortRange | None) -> None:
         kind = _server_for(clients)
@@ -35,7 +35,7 @@ class GangServer:
         self._thread = threading.Thread(target=self._server.serve_forever, name="horovod-rendezvous", daemon=True)
 
     def serve(self, slots: Sequence[SlotInfo]) -> None:
-        """Answer workers at these places."""
+        """Start answering the workers in these slots."""
         self._server.init(slots)
         self._thread.start()
 

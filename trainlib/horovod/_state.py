@@ -1,4 +1,4 @@
-"""Horovod in a worker, so that the worker can be handed on."""
+"""The state of Horovod in a worker. It is restored before the worker is reused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from trainlib.horovod import _installed as installed
 
-# Should the training function use TensorFlow: Horovod's optimizer works with Keras 2 alone.
+# In case the training function uses TensorFlow: Horovod's optimizer works only with Keras 2.
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -19,12 +19,12 @@ if "torch" in installed.built_for():
 
 
 def snapshot() -> Any:
-    """How it is now."""
+    """The present settings."""
     return torch_state.snapshot() if "horovod.torch" in sys.modules else None
 
 
 def restore(state: Any) -> str | None:
-    """Put it back to ``state``. None when that worked, else what is in the way."""
+    """Restore the settings in ``state``. Returns None, or the reason why this worker cannot be reused."""
     if "tensorflow" in sys.modules:
         return "TensorFlow cannot be set up twice in one process"
     if "horovod.torch" not in sys.modules:

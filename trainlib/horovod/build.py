@@ -1,6 +1,6 @@
-"""Builds Horovod for the torch and TensorFlow of this environment, and installs it: ``python -m trainlib.horovod.build``.
+"""Builds Horovod for the installed torch and TensorFlow, and installs it: ``python -m trainlib.horovod.build``.
 
-It takes some minutes, once: what was built is kept in a cache, under the versions that it was built for.
+It takes a few minutes. The wheel is cached under the versions that it was built for, so this happens once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
-    """Build and install; gives the exit code."""
+    """Build and install. Returns the exit code."""
     try:
         ensure()
     except HorovodBuildError as error:
@@ -42,11 +42,11 @@ def main() -> int:
 
 
 def ensure() -> None:
-    """See to it that the Horovod in this environment fits its frameworks."""
+    """Install a Horovod that fits the installed frameworks, unless it is already there."""
     frameworks = recipe.installed_frameworks()
     if not frameworks:
         raise HorovodBuildError(
-            "needs torch or TensorFlow to be built for: pip install 'trainlib[horovod,torch]' or 'trainlib[horovod,tensorflow]'"
+            "neither torch nor TensorFlow is installed. Run pip install 'trainlib[horovod,torch]' or 'trainlib[horovod,tensorflow]'"
         )
     wanted = recipe.wanted_version(frameworks)
     if recipe.installed_version() == wanted:
@@ -56,7 +56,7 @@ def ensure() -> None:
 
 
 def cache_folder(frameworks: Mapping[str, str]) -> Path:
-    """Where the build for these frameworks, this Python and this machine is kept."""
+    """The cache of the build for these frameworks, this Python and this platform."""
     base = os.environ.get("TRAINLIB_CACHE") or Path(
         os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "trainlib"
     )
@@ -65,12 +65,12 @@ def cache_folder(frameworks: Mapping[str, str]) -> Path:
 
 
 def cached_wheel(frameworks: Mapping[str, str]) -> Path | None:
-    """The wheel that an earlier build left."""
+    """The wheel of an earlier build, if there is one."""
     return next(cache_folder(frameworks).glob("*.whl"), None)
 
 
 def build(frameworks: Mapping[str, str]) -> Path:
-    """Build the wheel into the cache. Processes that want the same one at once wait for the first."""
+    """Build the wheel into the cache. Only one process builds; others wait for it."""
     _require_tools()
     folder = cache_folder(frameworks)
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,8 +78,8 @@ def build(frameworks: Mapping[str, str]) -> Path:
         if wheel := cached_wheel(frameworks):
             return wheel
         versions = " and ".join(f"{name} {version}" for name, version in frameworks.items())
-        console.print(f"Building Horovod {recipe.VERSION} for {versions}: some minutes, once")
-        # Not in the cache: Horovod's CMake files take the path of the source for a regular expression.
+        console.print(f"Building Horovod {recipe.VERSION} for {versions}. This takes a few minutes, once")
+        # Not in the cache folder: Horovod's CMake files use the path of the source as a regular expression.
         with tempfile.TemporaryDirectory(prefix="horovod-") as scratch:
             source = _unpacked(Path(scratch))
             recipe.apply_edits(source)
@@ -94,13 +94,13 @@ def _require_tools() -> None:
     missing = [tool for tool in (compiler, "make", "cmake") if shutil.which(tool, path=_path()) is None]
     if missing:
         raise HorovodBuildError(
-            f"{' and '.join(missing)} not found, which it is built with. On Debian or Ubuntu: "
-            "apt-get install g++ make; pip install cmake"
+            f"{' and '.join(missing)} not found, but needed for the build. On Debian or Ubuntu: apt-get install g++ make; "
+            "pip install cmake"
         )
 
 
 def _path() -> str:
-    """Where programs are looked for: first next to this Python, where pip puts cmake."""
+    """The search path for programs. It starts with the folder of this Python, where pip puts cmake."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
@@ -114,7 +114,7 @@ def _unpacked(scratch: Path) -> Path:
         *("--dest", str(scratch), "-r", str(wanted)),
     )
     with tarfile.open(scratch / f"horovod-{recipe.VERSION}.tar.gz") as archive:
-        archive.extractall(scratch)  # it is the one whose hash is known
+        archive.extractall(scratch)  # safe: pip has checked its hash
     return scratch / f"horovod-{recipe.VERSION}"
 
 
@@ -135,11 +135,13 @@ def _compile(source: Path, target: Path, frameworks: Mapping[str, str], log: Pat
         try:
             _show_progress(process, file)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)  # with the compilers that it has started
+            os.killpg(process.pid, signal.SIGKILL)  # with its compilers
             raise
     if process.returncode:
         tail = "\n".join(log.read_text().splitlines()[-20:])
-        raise HorovodBuildError(f"the build failed. Its last lines:\n{tail}\nThe whole output is in {log}")
+        raise HorovodBuildError(
+            f"the build failed. The last lines of its output:\n{tail}\nThe whole output is in {log}"
+        )
     console.print(f"  built in {time.monotonic() - started:.0f} s")
     return next(target.glob("*.whl"))
 
@@ -148,11 +150,13 @@ def _require_libraries(wheel: Path, frameworks: Mapping[str, str]) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for framework in frameworks:
         if not any(name.startswith(recipe.LIBRARIES[framework]) for name in names):
-            raise HorovodBuildError(f"the build came out without its library for {framework}")
+            raise HorovodBuildError(
+                f"the build has no library for {framework}. Its output is in {cache_folder(frameworks) / 'build.log'}"
+            )
 
 
 def _show_progress(process: subprocess.Popen[str], log: TextIO) -> None:
-    """Copy the output to ``log``; tell every tenth of the way."""
+    """Copy the output to ``log``, and print the progress in steps of 10 %."""
     assert process.stdout is not None
     shown = -10
     for line in process.stdout:
@@ -163,7 +167,7 @@ def _show_progress(process: subprocess.Popen[str], log: TextIO) -> None:
 
 
 def _environment(frameworks: Mapping[str, str]) -> dict[str, str]:
-    # What a `make` that runs this would tell a `make` that this runs does not concern it.
+    # If this runs inside `make`, its flags must not reach the `make` of the build.
     environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     for name, its_name in recipe.FRAMEWORKS.items():
         environment[f"HOROVOD_{'WITH' if name in frameworks else 'WITHOUT'}_{its_name.upper()}"] = "1"
@@ -191,5 +195,5 @@ def _pip_command(*arguments: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that it cleans up as after Ctrl-C
     sys.exit(main())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trainlib import _storage as storage
 from trainlib._execution.backend import BackendConfig
 from trainlib._frameworks import trainers
-from trainlib.checkpoint import FILLED_IN, Checkpoint
+from trainlib.checkpoint import ADDED_KEYS, Checkpoint
 from trainlib.config import FailureConfig, RunConfig, ScalingConfig
 from trainlib.result import Result
 from trainlib.trainer import DataParallelTrainer, TrainLoop
@@ -159,7 +159,7 @@ class Trainer:
         checkpoint = self._latest_saved or self._given
         if checkpoint is None:
             return None
-        return {key: value for key, value in checkpoint.to_dict().items() if key not in FILLED_IN}
+        return {key: value for key, value in checkpoint.to_dict().items() if key not in ADDED_KEYS}
 
     @property
     def latest_checkpoint_path(self) -> str | None:

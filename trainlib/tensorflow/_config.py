@@ -1,4 +1,4 @@
-"""TensorFlow's cluster: its settings, and how the workers find each other."""
+"""TensorFlow's cluster: its settings, and how workers find each other."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class TensorflowConfig(BackendConfig):
     state_module: ClassVar[str | None] = "trainlib.tensorflow._state"
 
     timeout_s: int = Field(
-        default=1800, gt=0, description="Seconds after which a collective that makes no progress is an error."
+        default=1800, gt=0, description="Seconds until a collective that makes no progress is an error."
     )
     port_range: PortRange | None = Field(
-        default=None, description="First and last port that workers may listen on. Default: any that is free."
+        default=None, description="First and last port that workers may listen on. Default: any free port."
     )
 
     @property
@@ -45,7 +45,7 @@ class TensorflowConfig(BackendConfig):
 
 
 class TensorflowBackend(Backend):
-    """Tells every worker where all of them are, as TF_CONFIG, which TensorFlow's strategies read."""
+    """Gives every worker the addresses of all, in TF_CONFIG, which TensorFlow's strategies read."""
 
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, TensorflowConfig)
@@ -63,7 +63,7 @@ class TensorflowBackend(Backend):
     def on_early_return(
         self, worker_group: WorkerGroup, backend_config: BackendConfig, returned: Sequence[int]
     ) -> None:
-        # A worker cannot leave by itself: its server goes on answering. So those that still run are told.
+        # A worker that has returned still answers its peers. So the collectives of those that run are aborted.
         names = ", ".join(map(str, returned))
         for rank in set(range(len(worker_group))) - set(returned):
             worker_group.execute_single_async(rank, _abort_collectives, f"rank {names} has returned")
@@ -72,7 +72,7 @@ class TensorflowBackend(Backend):
         worker_group.execute(remove_generated_files, timeout=SHUTDOWN_S)
 
 
-# The worker's port, from the moment that it is known until the process ends.
+# Held until the process ends, so that no other process takes the port.
 _held: HeldPort | None = None
 
 

@@ -1,4 +1,4 @@
-"""Helpers for a training function."""
+"""Passing a dataset shard to a strategy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["prepare_dataset_shard"]
 
 
 def prepare_dataset_shard(tf_dataset_shard: tf.data.Dataset) -> tf.data.Dataset:
-    """A dataset that is this worker's own part already, so that a strategy does not divide it once more.
+    """Turn off auto-sharding: the dataset is already this worker's shard, and a strategy must not split it again.
 
     Example:
         >>> import tensorflow as tf

@@ -1,4 +1,4 @@
-"""The files that TensorFlow writes for the code that it generates."""
+"""The files that TensorFlow writes for generated code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PREFIX = "__autograph_generated_file"
 
 
 def remove_generated_files() -> None:
-    """Remove those of this process. TensorFlow does so when a process ends by itself, which a worker does not."""
+    """Remove the generated files of this process. TensorFlow does so at a normal exit, but workers are killed."""
     for name, module in list(sys.modules.items()):
         if name.startswith(_PREFIX) and module.__file__ is not None:
             Path(module.__file__).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Errors for what TensorFlow would do wrongly, or not at all, without saying why."""
+"""Early errors for setups in which TensorFlow fails without a clear reason."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from trainlib.tensorflow import _stalls as stalls
 
 
 def is_keras_3(thing: object) -> bool:
-    """Whether a model or an optimizer is of Keras 3. Keras 2 is the package ``tf_keras``."""
+    """Whether a model or an optimizer is from Keras 3. Keras 2 is the package ``tf_keras``."""
     return any(kind.__module__.startswith("keras.") for kind in type(thing).__mro__)
 
 
 def install(world_size: int, timeout_s: float) -> None:
-    """Watch over the training function of this process, one of ``world_size``."""
+    """Check the strategies and models that the training function of this process creates."""
     import wrapt
     from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 
     def make_strategy(make: Any, _: Any, args: Any, kwargs: Any) -> Any:
         if world_size == 1:
             raise TooFewWorkersError(
-                "MultiWorkerMirroredStrategy averages gradients across workers, and this training has one: set "
+                "MultiWorkerMirroredStrategy needs several workers, but this training has one. Set "
                 "ScalingConfig(num_workers=2) or more, or use tf.distribute.MirroredStrategy"
             )
-        stalls.watch(timeout_s)  # before it is made: it waits for the other workers itself
+        stalls.watch(timeout_s)  # before it is created, because creating it waits for the other workers
         return make(*args, **kwargs)
 
     wrapt.wrap_function_wrapper(CollectiveAllReduceExtended, "__init__", make_strategy)
@@ -32,7 +32,7 @@ def install(world_size: int, timeout_s: float) -> None:
 
 
 def _guard_keras_3(trainer_module: Any) -> None:
-    """Let no Keras 3 model be made for several workers: its ``fit`` fails there with an error about PerReplica."""
+    """Refuse Keras 3 models on several workers, where ``fit`` fails with an obscure error about PerReplica."""
     import tensorflow as tf
     import wrapt
 
@@ -41,8 +41,8 @@ def _guard_keras_3(trainer_module: Any) -> None:
         strategy = tf.distribute.get_strategy()
         if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             raise KerasVersionError(
-                f"{type(model).__name__} is a Keras 3 model, and MultiWorkerMirroredStrategy trains only models of "
-                "Keras 2. In workers tf.keras is Keras 2: build the model from `tf.keras` (or `tf_keras`) instead of `keras`"
+                f"{type(model).__name__} is a Keras 3 model, but MultiWorkerMirroredStrategy trains only Keras 2 models. In workers "
+                "tf.keras is Keras 2: build the model from `tf.keras` (or `tf_keras`) instead of `keras`"
             )
 
     wrapt.wrap_function_wrapper(trainer_module.TensorFlowTrainer, "__init__", make_model)

@@ -18,32 +18,32 @@ _EVENTS = [
     for when in ("begin", "end")
 ]
 
-# The session that is under way, and how many calls of `fit` it has begun.
+# The current session, and how often it has called `fit`.
 _session: object = None
 _fits = 0
 
 
 @cache
 def _keras_callback(kind: Any) -> Any:
-    """The class as a Keras callback."""
+    """A subclass that is also a Keras callback."""
     import tensorflow as tf
 
     return type(kind.__name__, (kind, tf.keras.callbacks.Callback), {})
 
 
 class ReportCheckpointCallback:
-    """Reports Keras's metrics, saves the model with them, and goes on where an earlier attempt ended.
+    """Reports Keras's metrics, saves the model with them, and resumes after a failed attempt.
 
-    When ``fit`` begins and an earlier attempt has saved with this callback, the model gets its weights, the
-    optimizer its state, and ``fit`` starts with the epoch after. Calls of ``fit`` before that one are made again,
-    since they may be of other models, but not reported again. A function that asks for the checkpoint itself, with
-    ``get_checkpoint()``, also resumes itself: then this only reports and saves.
+    If an earlier attempt has saved with this callback, ``fit`` loads the weights and the state of the optimizer, and
+    starts with the next epoch. Earlier calls of ``fit`` in the same function run again, since they may train other
+    models, but are not reported again. A function that calls ``get_checkpoint()`` resumes by itself: then this callback
+    only reports and saves.
 
     Args:
         checkpoint_on: the event or events to save on, e.g. ``"epoch_end"``.
         report_metrics_on: the event or events to report on. A checkpoint is always reported with its metrics.
-        metrics: which of Keras's metrics to report, all by default; a dict gives them other names.
-        resume: whether to go on from the checkpoint of an earlier attempt.
+        metrics: which of Keras's metrics to report. Default: all. A dict maps the names to report to Keras's names.
+        resume: whether to resume from the checkpoint of an earlier attempt.
 
     Example:
         >>> from trainlib.tensorflow._keras import ReportCheckpointCallback
@@ -55,7 +55,7 @@ class ReportCheckpointCallback:
     model: Any
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        # It becomes a Keras callback only when it is made, in a worker: naming it in a script imports no TensorFlow.
+        # It becomes a Keras callback only when it is created in a worker: importing it must not import TensorFlow.
         return super().__new__(_keras_callback(cls))  # type: ignore[no-any-return, arg-type]
 
     def __init__(
@@ -85,12 +85,12 @@ class ReportCheckpointCallback:
         self._fit, self._epochs, self._is_repeated = _fits, 0, False
         _fits += 1
         if self._resume and not running.checkpoint_was_asked_for:
-            self._go_on(running.latest_checkpoint())
+            self._resume_from(running.latest_checkpoint())
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras starts an epoch."""
         self._epochs = epoch
-        _start_at(self.model, None)  # it is known by now, and must not hold for another fit
+        _start_at(self.model, None)  # Keras has read it by now, and it must not affect another fit
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras ends an epoch."""
@@ -100,7 +100,7 @@ class ReportCheckpointCallback:
         """Keras ends ``fit``."""
         _start_at(self.model, None)
 
-    def _go_on(self, checkpoint: Checkpoint | None) -> None:
+    def _resume_from(self, checkpoint: Checkpoint | None) -> None:
         if checkpoint is None or checkpoint.get_internal_representation()[0] == "dict":
             return
         saved = TensorflowCheckpoint(checkpoint.path)
@@ -115,7 +115,7 @@ class ReportCheckpointCallback:
         _start_at(self.model, progress.epochs)
 
     def _reporting(self, event: str, hook: Any) -> Any:
-        """Keras's hook for an event, followed by the report."""
+        """Keras's hook for an event, followed by a report."""
 
         def report(*args: Any) -> None:
             hook(*args)
@@ -127,31 +127,31 @@ class ReportCheckpointCallback:
     def _report(self, logs: Mapping[str, Any], saving: bool) -> None:
         if self._is_repeated:
             return
-        # Every rank saves, although rank 0's is kept: under a strategy that takes a collective.
+        # Every rank saves, although only rank 0's is kept: under a strategy, saving is a collective.
         progress = Progress(self._fit, self._epochs)
         checkpoint = TensorflowCheckpoint.from_model(self.model, progress=progress) if saving else None
-        session.report(self._chosen(logs), checkpoint=checkpoint)
+        session.report(self._select_metrics(logs), checkpoint=checkpoint)
 
-    def _chosen(self, logs: Mapping[str, Any]) -> dict[str, Any]:
+    def _select_metrics(self, logs: Mapping[str, Any]) -> dict[str, Any]:
         if self._metrics is None:
             return dict(logs)
         names = self._metrics if isinstance(self._metrics, Mapping) else {name: name for name in self._metrics}
         if not logs:
-            return {}  # at events such as train_begin Keras has none
+            return {}  # Keras has none at events such as train_begin
         if missing := [name for name in names.values() if name not in logs]:
-            raise KeyError(f"Keras has no metric {', '.join(map(repr, missing))}: it has {', '.join(logs) or 'none'}")
+            raise KeyError(f"Keras has no metric {', '.join(map(repr, missing))}. It has {', '.join(logs) or 'none'}")
         return {ours: logs[keras] for ours, keras in names.items()}
 
 
 def _events(given: str | Sequence[str], argument: str) -> set[str]:
     events = {given} if isinstance(given, str) else set(given)
     if unknown := events - set(_EVENTS):
-        raise ValueError(f"{argument} has {', '.join(map(repr, sorted(unknown)))}: use any of {', '.join(_EVENTS)}")
+        raise ValueError(f"{argument} has {', '.join(map(repr, sorted(unknown)))}. Use any of {', '.join(_EVENTS)}")
     return events
 
 
 def _start_at(model: Any, epoch: int | None) -> None:
-    """Have the ``fit`` that has just begun start with this epoch, in the way of Keras's own BackupAndRestore."""
+    """Make the ``fit`` that has just begun start with this epoch, as Keras's own BackupAndRestore does."""
     if hasattr(model, "_training_state"):  # Keras 2
         model._training_state = None if epoch is None else _Counters(epoch)
     else:
@@ -159,7 +159,7 @@ def _start_at(model: Any, epoch: int | None) -> None:
 
 
 class _Counters:
-    """What Keras 2 asks for the epoch to start with."""
+    """What Keras 2 asks for the initial epoch."""
 
     def __init__(self, epoch: int) -> None:
         self._epoch = epoch

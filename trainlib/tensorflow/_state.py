@@ -1,25 +1,25 @@
-"""TensorFlow in a worker. It cannot be set up twice in one process, so a worker is used once."""
+"""TensorFlow in a worker. It cannot be set up twice in one process, so a worker is never reused."""
 
 from __future__ import annotations
 
 import os
 
-# Before TensorFlow is imported: multi-worker training works with Keras 2 alone, and this makes it `tf.keras`.
+# Before TensorFlow is imported: only Keras 2 trains on several workers, and this makes it `tf.keras`.
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
-# Its own threads, as many as the worker has reserved processors; it does not go by OMP_NUM_THREADS.
+# As many threads as the worker has reserved CPUs. TensorFlow ignores OMP_NUM_THREADS.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", os.environ.get("OMP_NUM_THREADS", "0"))
-# What it has to say about missing GPUs and processor features is not for people.
+# Hide its messages about missing GPUs and CPU features.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
 
-tf.keras.layers  # noqa: B018  # loads Keras, which TensorFlow puts off
+tf.keras.layers  # noqa: B018  # loads Keras, which TensorFlow does only on first use
 
 
 def snapshot() -> None:
-    """Nothing: there is no way back."""
+    """Nothing: TensorFlow cannot be reset."""
 
 
 def restore(state: None) -> str:
-    """Why this process cannot be handed on."""
+    """The reason why this worker cannot be reused."""
     return "TensorFlow cannot be set up twice in one process"

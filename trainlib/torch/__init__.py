@@ -6,7 +6,9 @@
 from trainlib.torch._amp import accelerate, backward, prepare_optimizer
 from trainlib.torch._checkpoint import TorchCheckpoint
 from trainlib.torch._config import TorchConfig
-from trainlib.torch._prepare import enable_reproducibility, get_device, prepare_data_loader, prepare_model
+from trainlib.torch._data_loader import prepare_data_loader
+from trainlib.torch._model import get_device, prepare_model
+from trainlib.torch._reproducibility import enable_reproducibility
 from trainlib.torch._trainer import TorchTrainer
 
 __all__ = [

@@ -15,7 +15,7 @@ __all__ = ["accelerate", "backward", "prepare_optimizer"]
 
 @dataclass
 class _Accelerator:
-    """Mixed precision of one training function."""
+    """The mixed precision settings of one training function."""
 
     scaler: Any
 
@@ -35,12 +35,12 @@ def accelerate(amp: bool = False) -> None:
     """
     import torch
 
-    from trainlib.torch._prepare import get_device
+    from trainlib.torch._model import get_device
 
     current: Any = session.current("accelerate")
     if hasattr(current, "accelerator"):
         raise RuntimeError(
-            "accelerate() was called twice, or after prepare_model(): call it once, before anything else"
+            "accelerate() was called twice, or after prepare_model(). Call it once, before anything else"
         )
     # Float16 gradients underflow and need scaling; on the CPU bfloat16 is used, which has the range of float32.
     device = get_device().type
@@ -50,15 +50,15 @@ def accelerate(amp: bool = False) -> None:
 
 
 def _accelerator(function: str) -> _Accelerator | None:
-    """That of this training function; without :func:`accelerate`, there is none from here on."""
+    """The accelerator of this training function. None if :func:`accelerate` was not called before."""
     current: Any = session.current(function)
     if not hasattr(current, "accelerator"):
         current.accelerator = None
     return current.accelerator  # type: ignore[no-any-return]
 
 
-def prepare_forward(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
-    """Make a model compute in mixed precision, if that is on. Its outputs stay float32."""
+def autocast_forward(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+    """Make a model compute in mixed precision, if it is turned on. Its outputs stay float32."""
     import torch
 
     if _accelerator("prepare_model") is None:
@@ -76,7 +76,7 @@ def prepare_forward(model: torch.nn.Module, device: torch.device) -> torch.nn.Mo
 
 
 def prepare_optimizer(optimizer: torch.optim.Optimizer) -> Any:
-    """Make an optimizer step with scaled gradients, where mixed precision needs that."""
+    """Make an optimizer step with scaled gradients, where mixed precision needs it."""
     accelerator = _accelerator("prepare_optimizer")
     if accelerator is None or accelerator.scaler is None:
         return optimizer
@@ -84,7 +84,7 @@ def prepare_optimizer(optimizer: torch.optim.Optimizer) -> Any:
 
 
 def backward(loss: torch.Tensor) -> None:
-    """Compute gradients of a loss, scaled where mixed precision needs that."""
+    """Compute the gradients of a loss, scaled where mixed precision needs it."""
     accelerator = _accelerator("backward")
     if accelerator is None or accelerator.scaler is None:
         loss.backward()

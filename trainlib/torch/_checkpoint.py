@@ -31,26 +31,26 @@ class TorchCheckpoint(Checkpoint):
 
     @classmethod
     def from_state_dict(cls, state_dict: dict[str, Any]) -> TorchCheckpoint:
-        """Of a model's weights. The prefix that DistributedDataParallel adds is taken off."""
-        return cls._saved(_plain(state_dict))
+        """A checkpoint of a model's weights. The prefix that DistributedDataParallel adds is removed."""
+        return cls._save(_plain(state_dict))
 
     @classmethod
     def from_model(cls, model: torch.nn.Module) -> TorchCheckpoint:
-        """Of a whole model, which is pickled with its class."""
-        return cls._saved(getattr(model, "module", model))
+        """A checkpoint of a whole model. Its class is pickled with it."""
+        return cls._save(getattr(model, "module", model))
 
     @classmethod
-    def _saved(cls, what: Any) -> TorchCheckpoint:
+    def _save(cls, what: Any) -> TorchCheckpoint:
         import torch
 
         folder = tempfile.mkdtemp(prefix="trainlib-torch-")
         torch.save(what, Path(folder) / _FILE)
         made = cls(folder)
-        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)  # it is copied when it is reported
+        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)  # report() makes its own copy
         return made
 
     def get_model(self, model: torch.nn.Module | None = None) -> torch.nn.Module:
-        """The model. One that was saved as a state dict needs a ``model`` to load it into."""
+        """The model. A checkpoint of a state dict needs a ``model`` to load it into."""
         import torch
 
         with self.as_directory() as folder:
@@ -58,7 +58,9 @@ class TorchCheckpoint(Checkpoint):
         if isinstance(saved, torch.nn.Module):
             return saved
         if model is None:
-            raise ValueError("this checkpoint holds a state dict: pass the model to load it into")
+            raise ValueError(
+                "this checkpoint holds a state dict, not a model: pass the model to load it into, get_model(model)"
+            )
         model.load_state_dict(saved)
         return model
 

@@ -1,4 +1,4 @@
-"""PyTorch's process group: its settings, and how the workers join it."""
+"""PyTorch's process group: its settings, and how workers join it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class TorchConfig(BackendConfig):
     state_module: ClassVar[str | None] = "trainlib.torch._state"
 
     backend: Literal["gloo", "nccl", "mpi"] | None = Field(
-        default=None, description="The collectives to use. Default: nccl with GPUs, else gloo."
+        default=None, description="The communication backend. Default: nccl with GPUs, else gloo."
     )
     init_method: Literal["env", "tcp"] = Field(
         default="env",
         description="How workers find each other. 'env' also sets MASTER_ADDR and MASTER_PORT for the training function.",
     )
-    timeout_s: int = Field(default=1800, gt=0, description="Seconds after which a collective that hangs is an error.")
+    timeout_s: int = Field(default=1800, gt=0, description="Seconds until a collective that hangs is an error.")
 
     @property
     def backend_cls(self) -> type[Backend]:
@@ -49,7 +49,7 @@ class TorchBackend(Backend):
 
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, TorchConfig)
-        # Rank 0 opens the store on a port that the system picks, so that it cannot be taken meanwhile.
+        # Rank 0 opens the store on a port that the system picks, so that no other process can take it first.
         host = worker_group.members[0].facts.node_ip
         port = worker_group.execute_single(0, _open_store, host, len(worker_group), backend_config.timeout_s)
         gather(
@@ -83,12 +83,12 @@ class TorchBackend(Backend):
         worker_group.execute(_leave, timeout=SHUTDOWN_S)
 
 
-# The store lives in rank 0's process from the moment its port is known until the group is left.
+# Kept for as long as the process group exists: in rank 0, the others connect to it.
 _store: Any = None
 
 
 def _dist() -> Any:
-    """torch.distributed, whose types leave out half of what it has."""
+    """torch.distributed without its type hints, which are incomplete."""
     import torch.distributed
 
     return torch.distributed
@@ -128,7 +128,7 @@ def _join(config: TorchConfig, host: str, port: int, places: dict[str, int]) -> 
 def _hang_up() -> None:
     """Close the connections to the other ranks, so that their collectives fail instead of waiting for this one."""
     dist = _dist()
-    # NCCL's own group would wait here for the others; its collectives end by their timeout.
+    # With NCCL this would wait for the other ranks. Its collectives end by their timeout instead.
     if dist.is_initialized() and dist.get_backend() == "gloo":
         dist.destroy_process_group()
 

@@ -1,4 +1,4 @@
-"""PyTorch's global state in a worker, so that it can be put back before the worker is handed on."""
+"""PyTorch's global state in a worker. It is restored before the worker is reused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch.utils.data
 
 @dataclass
 class TorchState:
-    """What a training function can change for everybody in its process."""
+    """The global settings that a training function can change."""
 
     dtype: torch.dtype
     device: torch.device
@@ -26,7 +26,7 @@ class TorchState:
 
 
 def snapshot() -> TorchState:
-    """How torch is now."""
+    """The present settings."""
     return TorchState(
         dtype=torch.get_default_dtype(),
         device=torch.get_default_device(),
@@ -47,12 +47,12 @@ def snapshot() -> TorchState:
 
 
 def restore(state: TorchState) -> str | None:
-    """Put torch back to ``state``. None when that worked, else what is in the way."""
+    """Restore the settings in ``state``. Returns None, or the reason why this worker cannot be reused."""
     if torch.distributed.is_initialized():
-        return "the process group is still there"
+        return "the process group still exists"
     if torch.cuda.is_initialized():
-        return "CUDA holds memory that only the end of the process frees"
-    torch.seed()  # another one, as a new process would have
+        return "CUDA holds memory until the process ends"
+    torch.seed()  # a random seed, as in a new process
     now = snapshot()
     if now.dtype != state.dtype:
         torch.set_default_dtype(state.dtype)
@@ -62,7 +62,7 @@ def restore(state: TorchState) -> str | None:
         torch.set_num_threads(state.threads)
     if now.grad != state.grad:
         torch.set_grad_enabled(state.grad)
-    if now.deterministic != state.deterministic:  # imports half of torch, so not without need
+    if now.deterministic != state.deterministic:  # this imports half of torch, so only if needed
         torch.use_deterministic_algorithms(state.deterministic[0], warn_only=state.deterministic[1])
     if now.matmul != state.matmul:
         torch.set_float32_matmul_precision(state.matmul)

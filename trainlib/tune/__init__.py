@@ -1,4 +1,4 @@
-"""Tuning sweeps: search spaces, who chooses from them, which trials go on, and what comes out."""
+"""Tuning sweeps: search spaces, samplers, schedulers, stoppers, and the results."""
 
 from trainlib.session import get_checkpoint, report
 from trainlib.tune._config import TuneConfig

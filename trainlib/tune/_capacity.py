@@ -1,4 +1,4 @@
-"""How many trials at once. Pure: what the cluster has is handed in."""
+"""How many trials fit on the cluster at once. Pure: the caller passes the cluster's resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Resources = Mapping[str, float]
 
 
 def has_room(total: Resources, spare_cpus: float, running: Iterable[ScalingConfig], following: ScalingConfig) -> bool:
-    """Whether a gang has room beside those that run. One alone always has: if it never fits, it says so itself.
+    """Whether there is room for one more gang. The first always starts: if it can never fit, its own error says so.
 
     Example:
         >>> two = ScalingConfig(num_workers=2)
@@ -31,10 +31,10 @@ def has_room(total: Resources, spare_cpus: float, running: Iterable[ScalingConfi
 
 
 def require_room(total: Resources, spare_cpus: float, max_concurrent: int | None, gang: ScalingConfig) -> None:
-    """Refuse a number of trials at once that the cluster cannot hold.
+    """Check that the cluster can hold ``max_concurrent`` trials at once.
 
     Raises:
-        CapacityError: says what was asked for and what there is.
+        CapacityError: it cannot. The message has what was asked for and what the cluster has.
     """
     if max_concurrent is None:
         return
@@ -42,9 +42,9 @@ def require_room(total: Resources, spare_cpus: float, max_concurrent: int | None
         spare = spare_cpus if name == "CPU" and max_concurrent > 1 else 0.0
         usable = total.get(name, 0.0) - spare
         if max_concurrent * amount > usable + 1e-9:
-            beside = f", {spare:g} of which have to read data" if spare else ""
+            reading = f", {spare:g} of them reserved for reading data" if spare else ""
             raise CapacityError(
-                f"max_concurrent_trials is {max_concurrent}, and a trial takes {amount:g} {name}, which is "
-                f"{max_concurrent * amount:g} {name} at once; the cluster has {total.get(name, 0.0):g}{beside}: lower it to "
-                f"{int(usable // amount)}, or leave it out to have as many as fit"
+                f"max_concurrent_trials is {max_concurrent}, and each trial takes {amount:g} {name}: "
+                f"{max_concurrent * amount:g} {name} at once. The cluster has {total.get(name, 0.0):g}{reading}. Lower it to "
+                f"{int(usable // amount)}, or leave it out to run as many as fit"
             )

@@ -1,4 +1,4 @@
-"""How a sweep is made."""
+"""The settings of a sweep."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ SCHEDULERS: dict[str, Callable[[], TrialScheduler]] = {
     "fifo": FIFOScheduler,
     "asha": ASHAScheduler,
     "hyperband": HyperBandScheduler,
-    # By iterations: the rule's own default is by seconds, of which a form's reader knows nothing.
+    # By iteration: the rule's own default is in seconds, which a form does not show.
     "median": lambda: MedianStoppingRule("training_iteration", grace_period=1),
 }
 
 
 def _dropdown(names: Any) -> WithJsonSchema:
-    """In a form, what can be named is chosen from a list; objects are for Python."""
+    """A form offers the names in a dropdown. Objects can only be passed in Python."""
     return WithJsonSchema({"type": "string", "enum": list(get_args(names))})
 
 
 class TuneConfig(BaseModel):
-    """What a sweep optimises, how many trials it makes, who chooses them and which it stops early.
+    """What a sweep optimises, how many trials it runs, how it samples them, and which it stops early.
 
     Example:
         >>> from trainlib.tune import TuneConfig
@@ -47,107 +47,115 @@ class TuneConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
 
-    metric: str | None = Field(default=None, min_length=1, description="The reported metric that trials are judged by.")
+    metric: str | None = Field(
+        default=None, min_length=1, description="The reported metric that trials are compared by."
+    )
     mode: Literal["max", "min"] | None = Field(default=None, description="Whether a high or a low value is better.")
     num_samples: int = Field(
         default=1,
         strict=True,
-        description="How many trials; with a grid, how often each of its points is tried. -1: until the time is over.",
+        description="How many trials to run. With a grid, how often to run each of its points. -1: until time_budget_s is over.",
     )
     max_concurrent_trials: int | None = Field(
-        default=None, description="As many trials at once, at most. Default: as many as the cluster holds."
+        default=None, description="How many trials may run at once. Default: as many as fit on the cluster."
     )
     search_alg: Annotated[Any, SkipValidation, _dropdown(SearchName)] = Field(
-        default="random", description="Who chooses: random, tpe, cmaes, gp, or in Python any Optuna sampler."
+        default="random", description="How values are chosen: random, tpe, cmaes, gp, or in Python any Optuna sampler."
     )
     scheduler: Annotated[Any, SkipValidation, _dropdown(SchedulerName)] = Field(
         default="fifo",
-        description="Which trials are stopped early: none (fifo), or in Python any scheduler of trainlib.tune.",
+        description="Which trials are stopped early. fifo: none. In Python, also any scheduler of trainlib.tune.",
     )
-    time_budget_s: float | None = Field(default=None, description="After so many seconds, the sweep ends.")
-    seed: int | None = Field(default=None, description="The same choices again. Default: others every time.")
+    time_budget_s: float | None = Field(default=None, description="The sweep ends after this many seconds.")
+    seed: int | None = Field(
+        default=None, description="With the same seed, a sweep chooses the same values again. Default: random."
+    )
     trial_name_creator: Annotated[Any, SkipValidation, SkipJsonSchema()] = Field(
-        default=None, exclude=True, description="A function that names a trial."
+        default=None, exclude=True, description="A function that takes a trial and returns its name."
     )
 
     @field_validator("mode", mode="before")
     @classmethod
-    def _mode_is_a_word(cls, value: Any) -> Any:
+    def _check_mode(cls, value: Any) -> Any:
         if value not in (None, "max", "min"):
-            raise ValueError(f"mode is {value!r}: use 'max' where a high value is good, 'min' where a low one is")
+            raise ValueError(f"mode is {value!r}: use 'max' if a high value is better, 'min' if a low one is")
         return value
 
     @field_validator("num_samples")
     @classmethod
-    def _there_are_trials(cls, value: int) -> int:
+    def _check_num_samples(cls, value: int) -> int:
         if value == 0 or value < -1:
-            raise ValueError(f"num_samples is {value}: ask for at least one, or for -1 with a time_budget_s")
+            raise ValueError(f"num_samples is {value}: set it to 1 or more, or to -1 with a time_budget_s")
         return value
 
     @field_validator("max_concurrent_trials")
     @classmethod
-    def _something_can_run(cls, value: int | None) -> int | None:
+    def _check_concurrency(cls, value: int | None) -> int | None:
         if value is not None and value < 1:
-            raise ValueError(f"max_concurrent_trials is {value}: at least one has to run, or leave it out")
+            raise ValueError(f"max_concurrent_trials is {value}: set it to 1 or more, or leave it out")
         return value
 
     @field_validator("time_budget_s", mode="before")
     @classmethod
-    def _there_is_time(cls, value: Any) -> Any:
+    def _check_time_budget(cls, value: Any) -> Any:
         seconds = value.total_seconds() if isinstance(value, timedelta) else value
         if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
-            raise ValueError(f"time_budget_s is {seconds!r}: give seconds, or a timedelta")
+            raise ValueError(f"time_budget_s is {seconds!r}: pass seconds or a timedelta")
         if seconds is not None and not seconds > 0:
-            raise ValueError(f"time_budget_s is {seconds:g}: nothing could run. Give it more, or leave it out")
+            raise ValueError(
+                f"time_budget_s is {seconds:g}, so no trial could run: set it to more than 0, or leave it out"
+            )
         return seconds
 
     @field_validator("trial_name_creator")
     @classmethod
-    def _names_are_made_by_a_function(cls, value: Any) -> Any:
+    def _check_trial_name_creator(cls, value: Any) -> Any:
         if value is not None and not callable(value):
-            raise ValueError(f"trial_name_creator is a {type(value).__name__}: pass a function of a trial")
+            raise ValueError(f"trial_name_creator is a {type(value).__name__}: pass a function that takes a trial")
         return value
 
     @field_validator("search_alg")
     @classmethod
-    def _the_sampler_is_known(cls, value: Any) -> Any:
+    def _check_search_alg(cls, value: Any) -> Any:
         if value is None:
             return "random"
         if isinstance(value, str) and value not in get_args(SearchName):
             raise ValueError(f"search_alg is {value!r}: use {', '.join(get_args(SearchName))}, or an Optuna sampler")
         if not isinstance(value, str) and not hasattr(value, "sample_relative"):
-            raise ValueError(f"search_alg is a {type(value).__name__}: pass a name or an object of optuna.samplers")
+            raise ValueError(f"search_alg is a {type(value).__name__}: pass a name, or a sampler from optuna.samplers")
         return value
 
     @field_validator("scheduler")
     @classmethod
-    def _the_scheduler_is_known(cls, value: Any) -> Any:
+    def _check_scheduler(cls, value: Any) -> Any:
         if value is None:
             return "fifo"
         if isinstance(value, str) and value not in SCHEDULERS:
             raise ValueError(f"scheduler is {value!r}: use {', '.join(SCHEDULERS)}, or a scheduler of trainlib.tune")
         if not isinstance(value, (str, TrialScheduler)):
-            raise ValueError(f"scheduler is a {type(value).__name__}: pass a name or a scheduler of trainlib.tune")
+            raise ValueError(f"scheduler is a {type(value).__name__}: pass a name, or a scheduler of trainlib.tune")
         return value
 
     @model_validator(mode="after")
-    def _it_can_end_and_be_judged(self) -> TuneConfig:
+    def _check_together(self) -> TuneConfig:
         if self.num_samples == -1 and self.time_budget_s is None:
-            raise ValueError("num_samples is -1, and there is no time_budget_s: the sweep would never end. Set it")
+            raise ValueError(
+                "num_samples is -1 without a time_budget_s, so the sweep would never end: set time_budget_s"
+            )
         if self.metric is not None and self.mode is None:
             raise ValueError(f"metric is {self.metric!r}, but mode is missing: set mode='max' or mode='min'")
         if self.mode is not None and self.metric is None:
-            raise ValueError(f"mode is {self.mode!r}, but metric is missing: set the metric that it is about")
+            raise ValueError(f"mode is {self.mode!r}, but metric is missing: set the metric to optimise")
         if self.metric is None and self.search_alg != "random" and type(self.search_alg).__name__ != "RandomSampler":
             name = self.search_alg if isinstance(self.search_alg, str) else type(self.search_alg).__name__
             raise ValueError(f"search_alg={name!r} learns from a metric, but none is set: set metric and mode")
         return self
 
     def make_scheduler(self) -> TrialScheduler:
-        """The scheduler, told what to compare by. It remembers trials, so a sweep has one of its own.
+        """A scheduler with the sweep's metric and mode. It keeps state, so each sweep gets its own copy.
 
         Raises:
-            ValueError: it is not told by what.
+            ValueError: metric or mode is missing.
         """
         import copy
 

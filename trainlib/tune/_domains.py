@@ -1,7 +1,7 @@
-"""What a value of a search space is drawn from.
+"""The domains of a search space: what a value can be.
 
-A sampler thinks in numbers and labels: its *params*. A domain tells a sampler what it may choose, and turns what
-was chosen into the value that a training gets.
+A sampler chooses numbers and labels, its *params*. A domain tells the sampler what it may choose, and turns the choice
+into the value that the training function gets.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _LONGEST_LABEL = 40
 
 
 class Domain(ABC):
-    """Where a value comes from."""
+    """The set of values that one setting can have."""
 
     @abstractmethod
     def suggest(self, trial: optuna.Trial, name: str) -> Param:
-        """Have the sampler choose."""
+        """Let the sampler choose a param."""
 
     @abstractmethod
     def value(self, param: Param) -> Any:
-        """What a choice stands for."""
+        """The value that a param stands for."""
 
     @abstractmethod
     def draw(self, rng: random.Random) -> Any:
-        """A value by chance, whatever a sampler has learned."""
+        """A random value, independent of any sampler."""
 
 
 @dataclass(frozen=True)
 class Float(Domain):
-    """A number between two others, evenly or on a logarithmic scale, in steps of ``q`` if given."""
+    """A number in a range, uniform or on a logarithmic scale, in steps of ``q`` if given."""
 
     lower: float
     upper: float
@@ -57,7 +57,7 @@ class Float(Domain):
         _require_step(self.lower, self.upper, self.q)
 
     def suggest(self, trial: optuna.Trial, name: str) -> Param:
-        # Optuna has no steps on a logarithmic scale: then the value is rounded instead.
+        # Optuna has no steps on a logarithmic scale, so the value is rounded instead.
         return trial.suggest_float(name, self.lower, self.upper, log=self.log, step=None if self.log else self.q)
 
     def value(self, param: Param) -> float:
@@ -70,7 +70,7 @@ class Float(Domain):
 
 @dataclass(frozen=True)
 class Integer(Domain):
-    """A whole number from ``lower`` up to, and not including, ``upper``; with ``q``, in steps and including it."""
+    """An integer from ``lower`` to ``upper``, excluding ``upper``. With ``q``, in steps of ``q`` and including it."""
 
     lower: int
     upper: int
@@ -80,7 +80,7 @@ class Integer(Domain):
     def __post_init__(self) -> None:
         for bound in (self.lower, self.upper):
             if isinstance(bound, bool) or int(bound) != bound:
-                raise ValueError(f"{bound!r} is not a whole number: use uniform or quniform, or round it")
+                raise ValueError(f"{bound!r} is not an integer: use uniform or quniform, or round it")
         _require_range(self.lower, self.upper, self.log)
         _require_step(self.lower, self.upper, self.q)
 
@@ -104,7 +104,7 @@ class Integer(Domain):
 
 @dataclass(frozen=True)
 class Normal(Domain):
-    """A number that is normally distributed."""
+    """A normally distributed number."""
 
     mean: float = 0.0
     sd: float = 1.0
@@ -112,10 +112,10 @@ class Normal(Domain):
 
     def __post_init__(self) -> None:
         if not self.sd > 0:
-            raise ValueError(f"sd is {self.sd}: a standard deviation is more than 0")
+            raise ValueError(f"sd is {self.sd}: the standard deviation must be greater than 0")
 
     def suggest(self, trial: optuna.Trial, name: str) -> Param:
-        # No sampler knows a normal distribution; all of them know its quantiles, which are even.
+        # Optuna has no normal distribution. Its quantiles are uniform, which every sampler knows.
         return trial.suggest_float(name, 1e-6, 1 - 1e-6)
 
     def value(self, param: Param) -> float:
@@ -128,17 +128,17 @@ class Normal(Domain):
 
 @dataclass(frozen=True)
 class Categorical(Domain):
-    """One of some values, of any kind."""
+    """One of several values of any type."""
 
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
         if not self.values:
-            raise ValueError("choice() got no values: give it at least one")
+            raise ValueError("choice() got no values: pass at least one")
 
     @cached_property
     def labels(self) -> list[Param]:
-        """What the values are called by samplers and in plots: themselves where that is possible."""
+        """The names of the values for samplers and plots: the values themselves where possible."""
         if all(isinstance(value, (str, int, float, bool, type(None))) for value in self.values):
             distinct = len(set(self.values)) == len(self.values)
             if distinct and not any(isinstance(value, float) and math.isnan(value) for value in self.values):
@@ -163,16 +163,16 @@ class Categorical(Domain):
 
 @dataclass(frozen=True)
 class Grid(Categorical):
-    """Values of which each is tried, with each of the other grids' values."""
+    """Values that are all tried, each with every combination of the other grids."""
 
     def __post_init__(self) -> None:
         if not self.values:
-            raise ValueError("grid_search() got no values: there would be no trial. Give it at least one")
+            raise ValueError("grid_search() got no values, so there would be no trial: pass at least one")
 
 
 @dataclass(frozen=True)
 class Function(Domain):
-    """A value that is computed from the others; samplers do not see it."""
+    """A value that is computed from the others. Samplers do not see it."""
 
     function: Callable[..., Any]
     takes_config: bool = True
@@ -187,12 +187,12 @@ class Function(Domain):
         return self.function() if not self.takes_config else self.function({})
 
     def compute(self, config: Any) -> Any:
-        """The value, in a trial with this config."""
+        """The value in a trial with this config."""
         return self.function(config) if self.takes_config else self.function()
 
 
 def label(value: Any) -> str:
-    """What a person calls a value.
+    """A short text for a value.
 
     Example:
         >>> label(0.001), label([64, 32]), label(len)
@@ -211,21 +211,21 @@ def label(value: Any) -> str:
 def _require_range(lower: float, upper: float, log: bool) -> None:
     for bound in (lower, upper):
         if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
-            raise ValueError(f"{bound!r} is no bound: give a finite number")
+            raise ValueError(f"{bound!r} is not a valid bound: pass a finite number")
     if not lower < upper:
-        raise ValueError(f"the range from {lower} to {upper} is empty: the first bound is the lower one")
+        raise ValueError(f"the range from {lower} to {upper} is empty: pass the lower bound first")
     if log and lower <= 0:
-        raise ValueError(f"a logarithmic range cannot start at {lower}: give a lower bound above 0")
+        raise ValueError(f"a logarithmic range cannot start at {lower}: pass a lower bound greater than 0")
 
 
 def _require_step(lower: float, upper: float, q: float | None) -> None:
     if q is None:
         return
     if not q > 0:
-        raise ValueError(f"q is {q}: a step is more than 0")
+        raise ValueError(f"q is {q}: the step must be greater than 0")
     for bound in (lower, upper):
         if not math.isclose(bound / q, round(bound / q), abs_tol=1e-9):
-            raise ValueError(f"{bound} is no multiple of the step {q}: choose bounds that are")
+            raise ValueError(f"{bound} is not a multiple of the step {q}: pass bounds that are")
 
 
 def _in_steps(value: float, q: float | None) -> float:

@@ -1,4 +1,4 @@
-"""Pictures of a sweep: how the best value came about, which params go with it, and which matter."""
+"""Plots of a sweep: optimization history, parallel coordinates and param importances."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from trainlib.tune._sweep import Sweep
 
-__all__ = ["get_ready", "save_plots"]
+__all__ = ["load_plotting", "save_plots"]
 
 _DPI = 80
 _SIZE = (7.0, 4.0)
 
 
-def get_ready() -> None:
-    """Import what draws behind the trials: it takes seconds, and the end of a sweep should not wait for it."""
+def load_plotting() -> None:
+    """Import the plotting libraries in a thread. It takes seconds, and the end of a sweep should not wait for it."""
 
     def load() -> None:
         import optuna.importance
@@ -30,20 +30,20 @@ def get_ready() -> None:
 
 
 def save_plots(sweep: Sweep, say: Callable[[str], None]) -> list[Path]:
-    """Draw what can be drawn, keep it with the sweep's run, and give the local files."""
+    """Save the plots as artifacts of the sweep's run. Returns the local files."""
     folder = sweep.run.log_dir / "plots"
     try:
         drawn = draw(sweep.search.study, folder, sweep.metric or "") if sweep.metric else []
         for path in drawn:
             sweep.run.client.log_artifact(sweep.run.run_id, str(path), "plots")
-    except Exception as error:  # a picture is no reason to lose a sweep, whatever its labels and values do to it
-        say(f"the sweep could not be drawn: {error}")
+    except Exception as error:  # a sweep must not fail because a plot does
+        say(f"the plots of the sweep could not be drawn: {error}")
         return []
     return drawn
 
 
 def draw(study: Study, folder: Path, metric: str) -> list[Path]:
-    """Draw a study. Two finished trials are the least that shows anything, two of their params the least to compare."""
+    """Draw a study. Needs two finished trials, and for plots of params, a param that differs between them."""
     import matplotlib.pyplot as plt
     from optuna.trial import TrialState
 
@@ -59,7 +59,7 @@ def draw(study: Study, folder: Path, metric: str) -> list[Path]:
     if varied and len({trial.value for trial in complete}) > 1:
         named["param_importances"] = pictures.plot_param_importances
     folder.mkdir(parents=True, exist_ok=True)
-    with plt.ioff(), plt.rc_context():  # a notebook of the user's shows none of it, and keeps its own style
+    with plt.ioff(), plt.rc_context():  # show nothing in a notebook, and keep the user's style
         return [_save(plot, study, folder / f"{name}.png", metric) for name, plot in named.items()]
 
 
@@ -67,7 +67,7 @@ def _save(plot: Any, study: Study, path: Path, metric: str) -> Path:
     import matplotlib.pyplot as plt
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # these pictures are called experimental
+        warnings.simplefilter("ignore")  # Optuna calls these plots experimental
         axes = plot(study, target=lambda trial: trial.value, target_name=metric)
     figure = axes.figure
     for each in figure.axes:
@@ -79,7 +79,7 @@ def _save(plot: Any, study: Study, path: Path, metric: str) -> Path:
 
 
 def _write_powers_plainly(axes: Any) -> None:
-    """Write 0.01 on logarithmic scales. The default, a typeset power of ten, takes longer than all the rest."""
+    """Write 0.01 on logarithmic scales. The default, a typeset power of ten, takes longer than all else."""
     from matplotlib.ticker import LogFormatter, NullFormatter
 
     for axis in (axes.xaxis, axes.yaxis):

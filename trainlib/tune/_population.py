@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib._registry.checkpoints import CheckpointStore
-from trainlib.tune._space import Point, get
+from trainlib.tune._space import Point, value_at
 from trainlib.tune._trial import SweepTrial
 from trainlib.tune._trials import Trials
 from trainlib.tune.schedulers import TrialScheduler
@@ -40,8 +40,10 @@ def exploit(scheduler: TrialScheduler, trial: SweepTrial, trials: Trials, plan: 
         return None
     prefix = ("train_loop_config",) if plan.trainable.is_function else ()
     tree = plan.space.config_of(source.point)
-    changed = {(*prefix, *path): v for path, v in scheduler.explore(lambda path: get(tree, (*prefix, *path))).items()}
+    changed = {
+        (*prefix, *path): v for path, v in scheduler.explore(lambda path: value_at(tree, (*prefix, *path))).items()
+    }
     point = replace(source.point, number=trial.number).with_changes(changed)
-    config = scheduler.explore_config(dict(get(plan.space.config_of(point), prefix)))
+    config = scheduler.explore_config(dict(value_at(plan.space.config_of(point), prefix)))
     point = point.with_changes({(*prefix, key): value for key, value in config.items()})
     return Exploit(point, plan.space.config_of(point), store)

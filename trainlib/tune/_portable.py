@@ -1,4 +1,4 @@
-"""A sweep's settings as another process can have them again: trainers and datasets included."""
+"""Saves a sweep's settings, with trainers and datasets, so that another process can continue it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _DATASETS = "datasets"
 
 @dataclass(frozen=True)
 class _Trainer:
-    """A trainer by its settings."""
+    """A trainer, as its class and its settings."""
 
     kind: type[DataParallelTrainer]
     settings: bytes
 
 
 def packed(trainable: Any, param_space: dict[str, Any]) -> dict[str, Any]:
-    """What is tuned, and the space, without what only this process can hold.
+    """The trainable and the space in a form that can be saved.
 
     Raises:
         TypeError: a training function or its config cannot be sent to another process.
@@ -38,21 +38,21 @@ def packed(trainable: Any, param_space: dict[str, Any]) -> dict[str, Any]:
     return {"trainable": _mapped(trainable, _pack_trainer), "param_space": space}
 
 
-def unpacked(kept: dict[str, Any], anew: dict[str, Any]) -> dict[str, Any]:
-    """What was packed, as objects again, except for what is given anew.
+def unpacked(kept: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The settings that :func:`packed` saved, with those in ``changes`` in place of the saved ones.
 
     Raises:
-        ValueError: a dataset was in memory and has to be passed again.
+        ValueError: a dataset was in memory, and has to be passed again.
     """
-    settings = {**kept, **anew}
-    if "trainable" not in anew:
+    settings = {**kept, **changes}
+    if "trainable" not in changes:
         settings["trainable"] = _mapped(kept["trainable"], _unpack_trainer)
-    if "param_space" not in anew and _DATASETS in kept["param_space"]:
+    if "param_space" not in changes and _DATASETS in kept["param_space"]:
         try:
             datasets = _mapped(kept["param_space"][_DATASETS], lambda value: portable.unpacked({"": value})[""])
         except ValueError:
             raise ValueError(
-                "param_space has datasets that were in memory, which is gone: pass it again, "
+                "param_space has datasets that were in memory, and were not saved. Pass it again: "
                 "Tuner.restore(name, param_space=...)"
             ) from None
         settings["param_space"] = {**kept["param_space"], _DATASETS: datasets}
@@ -75,7 +75,7 @@ def _unpack_trainer(value: Any) -> Any:
 
 
 def _mapped(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A space in which each value is changed; the spaces around them stay."""
+    """A copy of a space with each value changed. The domains around them stay."""
     if isinstance(node, Categorical):
         return type(node)(tuple(_mapped(value, change) for value in node.values))
     if isinstance(node, dict):

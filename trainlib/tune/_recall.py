@@ -34,7 +34,7 @@ def learn_from(trial: SweepTrial, search: Search, scheduler: TrialScheduler) -> 
     if trial.state.is_final:
         score = trial.score if trial.error is None else None
         stopped = trial.state is TrialState.STOPPED
-        search.tell(trial.point, score, iteration=trial.iteration, stopped=stopped)
+        search.record_score(trial.point, score, iteration=trial.iteration, stopped=stopped)
 
 
 def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:

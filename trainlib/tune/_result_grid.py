@@ -1,4 +1,4 @@
-"""What a sweep gives back."""
+"""The results of a sweep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mode = Literal["max", "min"]
 
 
 class ResultGrid(Sequence[Result]):
-    """The results of all trials, by their number. Trials that failed are among them, with their error.
+    """The results of all trials, in the order of their numbers. Failed trials are included, with their error.
 
     Example:
         >>> from trainlib import Result
@@ -63,7 +63,7 @@ class ResultGrid(Sequence[Result]):
 
     @property
     def errors(self) -> list[BaseException]:
-        """What the failed trials failed with."""
+        """The errors of the failed trials."""
         return [result.error for result in self._results if result.error is not None]
 
     @property
@@ -73,7 +73,7 @@ class ResultGrid(Sequence[Result]):
 
     @property
     def num_terminated(self) -> int:
-        """How many trials ended without an error, those that were stopped early included."""
+        """How many trials ended without an error, including those that were stopped early."""
         return len(self) - self.num_errors
 
     def get_best_result(
@@ -83,22 +83,22 @@ class ResultGrid(Sequence[Result]):
         scope: str = "last",
         filter_nan_and_inf: bool = True,
     ) -> Result:
-        """The best trial's result. One that failed counts only where all of them did.
+        """The best trial's result. Failed trials count only if all of them failed.
 
         Args:
-            metric: what it is best in; that of TuneConfig by default.
-            mode: whether a high or a low value is better; that of TuneConfig by default.
-            scope: what counts of a trial: ``last``, the average (``avg``), the average of the last few
-                (``last-5-avg``, ``last-10-avg``), or its best value ever (``all``).
-            filter_nan_and_inf: whether trials without a finite value are left out.
+            metric: the metric to compare by. Default: as in TuneConfig.
+            mode: ``max`` if a high value is better, else ``min``. Default: as in TuneConfig.
+            scope: which value of a trial counts: the ``last`` one, the average (``avg``), the average of the last few
+                (``last-5-avg``, ``last-10-avg``), or the best one (``all``).
+            filter_nan_and_inf: whether to leave out trials without a finite value.
 
         Raises:
-            ValueError: it is not said what is best, or no trial has such a metric.
+            ValueError: metric or mode is missing, or no trial has such a metric.
         """
         metric, mode = metric or self._metric, mode or self._mode
         if metric is None or mode is None:
             raise ValueError(
-                "it is not said what is best: pass metric and mode, e.g. get_best_result('loss', 'min'), or set them in "
+                "there is no metric and mode to compare by. Pass them, e.g. get_best_result('loss', 'min'), or set them in "
                 "TuneConfig"
             )
         if mode not in ("max", "min"):
@@ -110,19 +110,19 @@ class ResultGrid(Sequence[Result]):
                 scored.append((value, result))
         if not scored:
             reported = sorted({name for result in self._results for row in result.history for name in row})
-            what = f"no trial has a finite {metric!r}. They have {', '.join(reported) or 'no metrics'}"
+            what = f"no trial reported a finite {metric!r}. They reported {', '.join(reported) or 'no metrics'}"
             raise ValueError(f"{what}; {self.num_errors} of {len(self)} failed")
         return (max if mode == "max" else min)(scored, key=lambda pair: pair[0])[1]
 
     def get_dataframe(self, filter_metric: str | None = None, filter_mode: Mode | None = None) -> pd.DataFrame:
-        """A row for each trial: its last metrics, and its config in columns ``config/...``.
+        """One row per trial: its last metrics, and its config in columns ``config/...``.
 
-        With ``filter_metric`` and ``filter_mode``, the metrics are those of the iteration where it was best.
+        With ``filter_metric`` and ``filter_mode``, the metrics of its best iteration.
         """
         import pandas as pd
 
         if (filter_metric is None) != (filter_mode is None):
-            raise ValueError("filter_metric and filter_mode belong together: pass both, or none")
+            raise ValueError("filter_metric and filter_mode belong together: pass both, or neither")
         rows = []
         for result in self._results:
             metrics = dict(result.metrics or {})
@@ -139,7 +139,7 @@ class ResultGrid(Sequence[Result]):
 
 
 def score_of(result: Result, metric: str, mode: str, scope: str) -> float | None:
-    """What a trial counts with; None if it never reported the metric.
+    """The value that counts for a trial. None if it never reported the metric.
 
     Example:
         >>> result = Result(metrics={"loss": 3.0}, history=[{"loss": 1.0}, {"loss": 2.0}, {"loss": 3.0}])

@@ -21,7 +21,7 @@ Mode = Literal["max", "min"]
 
 
 class ExperimentAnalysis:
-    """What :func:`run` gives back.
+    """What :func:`run` returns.
 
     Example:
         >>> from trainlib import Result
@@ -41,18 +41,18 @@ class ExperimentAnalysis:
     def get_best_config(
         self, metric: str | None = None, mode: Mode | None = None, scope: str = "last"
     ) -> dict[str, Any]:
-        """The best trial's config, as the training function got it."""
+        """The config of the best trial, as the training function got it."""
         config = self.get_best_trial(metric, mode, scope).config
         return dict(config.get("train_loop_config", config))
 
     @property
     def best_config(self) -> dict[str, Any]:
-        """The config of the trial that is best by what ``run`` was told."""
+        """The config of the best trial, by the metric and mode of ``run``."""
         return self.get_best_config()
 
     @property
     def best_result(self) -> dict[str, Any]:
-        """The last metrics of the trial that is best by what ``run`` was told."""
+        """The last metrics of the best trial, by the metric and mode of ``run``."""
         return dict(self.get_best_trial().metrics or {})
 
     @property
@@ -61,7 +61,7 @@ class ExperimentAnalysis:
         return list(self.results)
 
     def dataframe(self, metric: str | None = None, mode: Mode | None = None) -> pd.DataFrame:
-        """A row for each trial; with a metric, of the iteration where it was best."""
+        """One row per trial. With a metric and mode, the row of its best iteration."""
         return self.results.get_dataframe(metric, mode)
 
 
@@ -86,7 +86,7 @@ def run(
     verbose: Literal[0, 1, 2] = 1,
     seed: int | None = None,
 ) -> ExperimentAnalysis:
-    """Tune a function or a trainer; ``config`` is what the training function is called with, spaces included.
+    """Tune a function or a trainer. ``config`` is the config of the training function, with search spaces in it.
 
     Example::
 
@@ -100,10 +100,10 @@ def run(
         run_config["failure_config"] = FailureConfig(max_failures=max_failures, fail_fast=fail_fast)
     if keep_checkpoints_num is not None:
         run_config["checkpoint_config"] = CheckpointConfig(num_to_keep=keep_checkpoints_num)
-    of_a_function = not isinstance(trainable, BaseTrainer) and as_domain(trainable) is None
+    is_function = not isinstance(trainable, BaseTrainer) and as_domain(trainable) is None
     tuner = Tuner(
         trainable,
-        param_space=config if of_a_function else {"train_loop_config": config or {}},
+        param_space=config if is_function else {"train_loop_config": config or {}},
         tune_config=TuneConfig(
             metric=metric,
             mode=mode,

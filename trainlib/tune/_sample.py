@@ -1,4 +1,4 @@
-"""What a user writes into ``param_space``, in the place of a value."""
+"""The functions that a user puts in ``param_space`` in place of a value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GRID = "grid_search"
 
 
 def grid_search(values: Iterable[Any]) -> dict[str, list[Any]]:
-    """Try each of these values, with each value of the other grids, ``num_samples`` times.
+    """Try each of these values with every combination of the other grids, ``num_samples`` times.
 
     Example:
         >>> from trainlib import tune
@@ -40,7 +40,7 @@ def grid_search(values: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def choice(values: Iterable[Any]) -> Domain:
-    """One of these values. They may be of any kind: numbers, dicts with spaces in them, trainers.
+    """One of these values. They may be of any type: numbers, trainers, dicts with search spaces in them.
 
     Example:
         >>> from trainlib import tune
@@ -51,7 +51,7 @@ def choice(values: Iterable[Any]) -> Domain:
 
 
 def uniform(lower: float, upper: float) -> Domain:
-    """A number between two others.
+    """A number between ``lower`` and ``upper``.
 
     Example:
         >>> from trainlib import tune
@@ -62,7 +62,7 @@ def uniform(lower: float, upper: float) -> Domain:
 
 
 def quniform(lower: float, upper: float, q: float) -> Domain:
-    """A number between two others, both included, in steps of ``q``.
+    """A number from ``lower`` to ``upper``, both included, in steps of ``q``.
 
     Example:
         >>> from trainlib import tune
@@ -73,7 +73,7 @@ def quniform(lower: float, upper: float, q: float) -> Domain:
 
 
 def loguniform(lower: float, upper: float, base: float = 10) -> Domain:
-    """A number between two others, each order of magnitude alike; ``base`` makes no difference.
+    """A number between ``lower`` and ``upper``, uniform on a logarithmic scale. ``base`` makes no difference.
 
     Example:
         >>> from trainlib import tune
@@ -95,7 +95,7 @@ def qloguniform(lower: float, upper: float, q: float, base: float = 10) -> Domai
 
 
 def randint(lower: int, upper: int) -> Domain:
-    """A whole number from ``lower`` up to, and not including, ``upper``.
+    """An integer from ``lower`` to ``upper``, excluding ``upper``.
 
     Example:
         >>> from trainlib import tune
@@ -106,7 +106,7 @@ def randint(lower: int, upper: int) -> Domain:
 
 
 def qrandint(lower: int, upper: int, q: int = 1) -> Domain:
-    """A whole number between two others, both included, in steps of ``q``.
+    """An integer from ``lower`` to ``upper``, both included, in steps of ``q``.
 
     Example:
         >>> from trainlib import tune
@@ -117,7 +117,7 @@ def qrandint(lower: int, upper: int, q: int = 1) -> Domain:
 
 
 def lograndint(lower: int, upper: int, base: float = 10) -> Domain:
-    """Like :func:`randint`, each order of magnitude alike.
+    """Like :func:`randint`, but uniform on a logarithmic scale.
 
     Example:
         >>> from trainlib import tune
@@ -128,7 +128,7 @@ def lograndint(lower: int, upper: int, base: float = 10) -> Domain:
 
 
 def qlograndint(lower: int, upper: int, q: int, base: float = 10) -> Domain:
-    """Like :func:`qrandint`, each order of magnitude alike.
+    """Like :func:`qrandint`, but uniform on a logarithmic scale.
 
     Example:
         >>> from trainlib import tune
@@ -161,7 +161,7 @@ def qrandn(mean: float, sd: float, q: float) -> Domain:
 
 
 def sample_from(function: Callable[..., Any]) -> Domain:
-    """A value that a function gives. It may take the trial's config, as ``config`` or as ``spec.config``.
+    """A value that a function returns. It may take the trial's config, as ``config`` or as ``spec.config``.
 
     Example:
         >>> from trainlib import tune
@@ -171,7 +171,7 @@ def sample_from(function: Callable[..., Any]) -> Domain:
 
 
 def as_domain(value: Any) -> Domain | None:
-    """The domain that a value of a search space stands for, in any of its spellings; None if it is just a value."""
+    """The domain that an entry of a search space stands for, in any spelling. None if it is a plain value."""
     if isinstance(value, Domain):
         return value
     if isinstance(value, dict):
@@ -182,7 +182,7 @@ def as_domain(value: Any) -> Domain | None:
 
 
 def _of_ray(value: Any) -> Domain | None:
-    """One of Ray's own objects as ours. They are there only if the user has imported them."""
+    """The same domain for one of Ray's own objects. Ray Tune is imported only if the user did so."""
     sample = sys.modules["ray.tune.search.sample"]
     if not isinstance(value, sample.Domain):
         return None
@@ -200,7 +200,7 @@ def _of_ray(value: Any) -> Domain | None:
         return Normal(sampler.mean, sampler.sd, q)
     if isinstance(value, sample.Float):
         return Float(value.lower, value.upper, log, q)
-    raise ValueError(f"{value!r} is of Ray's, but nothing that is known here: use a function of trainlib.tune")
+    raise ValueError(f"{value!r} is an object of Ray Tune that is not supported: use a function of trainlib.tune")
 
 
 def _finite(values: Iterable[Any], name: str) -> Iterable[Any]:
@@ -221,6 +221,8 @@ def _takes_config(function: Any) -> bool:
             inspect.signature(function).bind()
         except TypeError:
             name = getattr(function, "__name__", repr(function))
-            raise ValueError(f"sample_from() calls {name} with the config, or with nothing: it takes more") from None
+            raise ValueError(
+                f"sample_from() calls {name} with the config or without arguments, but it needs more"
+            ) from None
         return False
     return True

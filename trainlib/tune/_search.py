@@ -1,4 +1,4 @@
-"""Who chooses the next point: an Optuna sampler that is told how the others went."""
+"""Chooses the next point with an Optuna sampler, which learns from the results of the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SearchName = Literal["random", "tpe", "cmaes", "gp"]
 
 
 class Search:
-    """Asks a sampler for points and tells it what came of them. Thread-safe."""
+    """Gets points from a sampler, and records their scores for it. Thread-safe."""
 
     def __init__(self, space: Space, sampler: SearchName | BaseSampler, *, mode: str | None, seed: int | None) -> None:
         import optuna
@@ -42,7 +42,7 @@ class Search:
         import optuna
 
         with self._lock:
-            if fixed := self._space.on_grid(number):
+            if fixed := self._space.grid_params(number):
                 self.study.enqueue_trial(fixed)
             trial = self.study.ask()
             self._asked[number] = trial
@@ -55,16 +55,16 @@ class Search:
             distributions = {name: to_json(found) for name, found in trial.distributions.items()}
             return Point(number, dict(trial.params), distributions, computed), config
 
-    def go_on_after(self, trials: int) -> None:
-        """Choose something else than at the beginning, whatever the seed."""
+    def reseed_after(self, trials: int) -> None:
+        """Reseed the sampler of a restored sweep, so that it does not choose the first points again."""
         if trials and isinstance(self._given, str):
             known = self.study.get_trials(deepcopy=False)
             self.study.sampler = make_sampler(self._given, None if self._seed is None else self._seed + trials, known)
         elif trials:
             self.study.sampler.reseed_rng()
 
-    def tell(self, point: Point, value: float | None, *, iteration: int = 0, stopped: bool = False) -> None:
-        """A trial has ended with this value; None if it failed. A point that was not asked for here is learned too."""
+    def record_score(self, point: Point, value: float | None, *, iteration: int = 0, stopped: bool = False) -> None:
+        """Record the score of a trial that has ended, None if it failed. The point may come from an earlier process."""
         import optuna
         from optuna.trial import TrialState, create_trial
 
@@ -91,7 +91,7 @@ class Search:
 
 
 def make_sampler(sampler: SearchName | BaseSampler, seed: int | None, known: Sequence[FrozenTrial] = ()) -> BaseSampler:
-    """The sampler of that name, or the one that was handed in; ``known`` are trials of an earlier process.
+    """The sampler of that name, or the one that was passed. ``known`` are trials of an earlier process.
 
     Raises:
         ImportError: it needs a package that is not installed.
@@ -99,7 +99,7 @@ def make_sampler(sampler: SearchName | BaseSampler, seed: int | None, known: Seq
     from optuna import samplers
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some are called experimental
+        warnings.simplefilter("ignore")  # Optuna calls some of them experimental
         match sampler:
             case "random":
                 return samplers.RandomSampler(seed=seed)
@@ -107,8 +107,7 @@ def make_sampler(sampler: SearchName | BaseSampler, seed: int | None, known: Seq
                 return samplers.TPESampler(seed=seed)
             case "cmaes":
                 _require("cmaes", "cmaes")
-                # What it has learned is in the state that it kept for each trial, and that is gone: it starts from
-                # where the trials were good.
+                # Its state was in the memory of the earlier process. It restarts from where the known trials were good.
                 ended = [trial for trial in known if trial.state.name == "COMPLETE"] or None
                 return samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False, source_trials=ended)
             case "gp":

@@ -1,4 +1,4 @@
-"""A search space, and the configs that come out of it. Pure: who chooses is handed in."""
+"""A search space, and the configs in it. Pure: the caller passes the function that chooses."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pydantic import BaseModel
 from trainlib.tune._domains import Categorical, Domain, Function, Grid, Param, label
 from trainlib.tune._sample import as_domain
 
-__all__ = ["Point", "Space", "get", "leaves"]
+__all__ = ["Point", "Space", "leaves", "value_at"]
 
 Path = tuple[str | int, ...]
 
-# What is below these is what people call the params, so names do without them.
+# The names of params leave out these keys.
 _LEFT_OUT = ("train_loop_config", "params")
 
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a search space: what was chosen, in a form that a registry can keep."""
+    """One point of a search space, in a form that the registry can store."""
 
     number: int
     params: dict[str, Param]
     distributions: dict[str, str] = field(default_factory=dict)
-    """What each param was chosen from, as JSON: a sampler that learns from the point has to know."""
+    """The distribution of each param, as JSON. A sampler needs it to learn from the point."""
     computed: dict[str, Any] = field(default_factory=dict)
-    """What functions gave."""
+    """The values of ``sample_from``."""
     changed: dict[Path, Any] = field(default_factory=dict)
-    """What has been changed since, by population based training."""
+    """The values that population based training has changed since."""
 
     def with_changes(self, changes: Mapping[Path, Any]) -> Point:
         return replace(self, changed={**self.changed, **changes})
@@ -40,14 +40,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Template:
-    """A config object with spaces in the place of values."""
+    """A config object with search spaces in place of values."""
 
     model: type[BaseModel]
     fields: dict[str, Any]
 
 
 class Space:
-    """What a user handed in as ``param_space``.
+    """The search space that a user passed as ``param_space``.
 
     Example:
         >>> from trainlib import tune
@@ -59,7 +59,7 @@ class Space:
     """
 
     def __init__(self, tree: Any, root: Path = ()) -> None:
-        """A space; ``root`` is where what the user wrote stands in it, which is what functions see."""
+        """A space. ``root`` is the path of the part that the user wrote, which is what ``sample_from`` functions see."""
         self.tree = _parsed(tree, ())
         self._root = root
         found = dict(leaves(self.tree))
@@ -69,23 +69,23 @@ class Space:
 
     @property
     def grid_size(self) -> int:
-        """How many trials one pass over the grid takes; 1 without a grid."""
+        """How many points the grid has; 1 without a grid."""
         return math.prod(len(grid.values) for grid in self.grids.values())
 
     @property
     def fingerprint(self) -> str:
-        """Tells whether two spaces offer the same choices; what functions compute is not looked at."""
+        """Equal for spaces with the same choices. The code of ``sample_from`` functions does not count."""
         shown = {name: getattr(d, "labels", None) or _shown(d) for name, d in sorted(self.domains.items())}
         return repr(shown)
 
-    def on_grid(self, number: int) -> dict[str, Param]:
-        """What a trial tries of the grid: the last one named changes fastest, as in nested loops.
+    def grid_params(self, number: int) -> dict[str, Param]:
+        """The grid values of a trial. The last grid changes fastest, as in nested loops.
 
         Example:
             >>> from trainlib import tune
-            >>> space = Space({"a": tune.grid_search([1, 2]), "b": tune.grid_search("xy".split() * 1 + ["z"])})
-            >>> [space.on_grid(number) for number in range(3)]
-            [{'a': 1, 'b': 'xy'}, {'a': 1, 'b': 'z'}, {'a': 2, 'b': 'xy'}]
+            >>> space = Space({"a": tune.grid_search([1, 2]), "b": tune.grid_search(["x", "y"])})
+            >>> [space.grid_params(number) for number in range(3)]
+            [{'a': 1, 'b': 'x'}, {'a': 1, 'b': 'y'}, {'a': 2, 'b': 'x'}]
         """
         position = number % self.grid_size
         chosen: dict[str, Param] = {}
@@ -97,7 +97,7 @@ class Space:
     def resolve(
         self, choose: Callable[[str, Domain], Param], computed: Mapping[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """A config, and what functions gave for it; with ``computed``, they are not called again."""
+        """A config, and the values of its ``sample_from`` functions. Those in ``computed`` are not called again."""
         drawn = self._drawn(self.tree, (), choose)
         functions = _Functions(drawn, self._root, self._names, computed)
         return functions.resolve(drawn, ()), functions.values
@@ -106,18 +106,18 @@ class Space:
         """The config of a point.
 
         Raises:
-            KeyError: the point is of another space.
+            KeyError: the point is from another space.
         """
         config, _ = self.resolve(lambda name, domain: point.params[name], point.computed or None)
         for path, value in point.changed.items():
-            config = _put(config, path, value)
+            config = _replaced(config, path, value)
         return config
 
     def shown(self, config: Any) -> dict[str, Any]:
-        """What varies between trials, by name, as a person would write it."""
+        """The params that vary between trials, by name, with short texts for objects."""
         values: dict[str, Any] = {}
         for path, name in self._names.items():
-            value = get(config, path)
+            value = value_at(config, path)
             plain = isinstance(value, (str, int, float, bool, type(None)))
             values[name] = value if plain else label(value)
         return values
@@ -131,7 +131,9 @@ class Space:
                 assert name is not None
                 param = choose(name, node)
                 value = node.value(param)
-                if isinstance(node, Categorical):  # the value may be a space itself, only there if it is chosen
+                if isinstance(
+                    node, Categorical
+                ):  # the value may itself contain domains, which count only if it is chosen
                     return self._drawn(value, path, choose, f"{name}[{node.index(param)}]") if _varies(value) else value
                 return value
             case Template():
@@ -150,8 +152,8 @@ class Space:
         return node
 
 
-class Seen(Mapping[str, Any]):
-    """A config as a function of ``sample_from`` sees it: ``config["lr"]``, ``config.lr`` or ``spec.config.lr``."""
+class ConfigView(Mapping[str, Any]):
+    """The config that a ``sample_from`` function gets: ``config["lr"]``, ``config.lr`` or ``spec.config.lr``."""
 
     def __init__(self, node: dict[str, Any], path: Path, functions: _Functions) -> None:
         self._node = node
@@ -162,7 +164,7 @@ class Seen(Mapping[str, Any]):
         if key not in self._node and key == "config" and self._path == self._functions.root:
             return self
         value = self._node[key]
-        return self._functions.see(value, (*self._path, key))
+        return self._functions.view(value, (*self._path, key))
 
     def __getattr__(self, key: str) -> Any:
         if key.startswith("__"):
@@ -170,7 +172,7 @@ class Seen(Mapping[str, Any]):
         try:
             return self[key]
         except KeyError:
-            raise AttributeError(f"the config has no {key!r}; it has {', '.join(map(str, self._node))}") from None
+            raise AttributeError(f"the config has no {key!r}. It has {', '.join(map(str, self._node))}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._node)
@@ -180,12 +182,12 @@ class Seen(Mapping[str, Any]):
 
 
 class _Functions:
-    """Computes what ``sample_from`` asks for, in the order in which one needs the other."""
+    """Calls the ``sample_from`` functions, in the order in which they need each other's values."""
 
     def __init__(self, tree: Any, root: Path, names: dict[Path, str], known: Mapping[str, Any] | None) -> None:
         self.root = root
         self.values: dict[str, Any] = {}
-        self._tree = get(tree, root)
+        self._tree = value_at(tree, root)
         self._names = names
         self._known = known or {}
         self._computing: list[str] = []
@@ -204,10 +206,10 @@ class _Functions:
                 return tuple(self.resolve(item, (*path, i)) for i, item in enumerate(node))
         return node
 
-    def see(self, node: Any, path: Path) -> Any:
+    def view(self, node: Any, path: Path) -> Any:
         if isinstance(node, Template):
             node = node.fields
-        return Seen(node, path, self) if isinstance(node, dict) else self.resolve(node, path)
+        return ConfigView(node, path, self) if isinstance(node, dict) else self.resolve(node, path)
 
     def _value(self, function: Function, path: Path) -> Any:
         name = self._names.get(path) or ".".join(map(str, path))
@@ -216,15 +218,17 @@ class _Functions:
         if name not in self.values:
             if name in self._computing:
                 circle = " needs ".join([*self._computing, name])
-                raise ValueError(f"sample_from goes in a circle: {circle}. Let one of them not look at the others.")
+                raise ValueError(
+                    f"the functions of sample_from need each other: {circle}. Make one of them independent of the others"
+                )
             self._computing.append(name)
-            self.values[name] = function.compute(self.see(self._tree, self.root))
+            self.values[name] = function.compute(self.view(self._tree, self.root))
             self._computing.pop()
         return self.values[name]
 
 
 def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Domain]]:
-    """All domains of a space with their paths, without those inside the values of a choice."""
+    """All domains of a space with their paths, except those inside the values of a choice."""
     match node:
         case Domain():
             yield path, node
@@ -239,7 +243,7 @@ def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Domain]]:
 
 
 def _parsed(node: Any, path: Path) -> Any:
-    """The tree with a domain wherever some spelling of one stands."""
+    """The tree, with a domain in place of each spelling of one."""
     try:
         domain = as_domain(node)
     except ValueError as error:
@@ -248,8 +252,8 @@ def _parsed(node: Any, path: Path) -> Any:
         values = tuple(_parsed(value, path) for value in domain.values)
         if any(isinstance(found, Grid) for value in values for _, found in leaves(value)):
             raise ValueError(
-                f"param_space{_at(path)}: a grid_search stands inside another choice, so that it would be tried only at "
-                "times. Use tune.choice there, or a grid_search outside."
+                f"param_space{_at(path)}: a grid_search inside another choice would be tried only in some trials. Use tune.choice "
+                "there, or move the grid_search out"
             )
         return type(domain)(values)
     if domain is not None:
@@ -266,15 +270,15 @@ def _parsed(node: Any, path: Path) -> Any:
 
 
 def require_picklable(tree: Any, path: Path = ()) -> None:
-    """Find the value that cannot be sent to another process.
+    """Check that all values can be sent to another process.
 
     Raises:
-        ValueError: names it and its place.
+        ValueError: one cannot. The message names it and its path.
     """
     try:
         cloudpickle.dumps(tree)
         return
-    except Exception as error:  # pickling runs the code of whatever is pickled
+    except Exception as error:  # pickling runs user code
         if isinstance(tree, dict):
             for key, item in tree.items():
                 require_picklable(item, (*path, key))
@@ -285,8 +289,8 @@ def require_picklable(tree: Any, path: Path = ()) -> None:
             for index, item in enumerate(tree):
                 require_picklable(item, (*path, index))
         raise ValueError(
-            f"param_space{_at(path)} has a {type(tree).__name__} that cannot be sent to the workers: {error}. Pass what "
-            "it is made of, and create it in the training function."
+            f"param_space{_at(path)} has a {type(tree).__name__} that cannot be sent to the workers: {error}. Create it in the "
+            "training function instead, from settings that can be sent"
         ) from None
 
 
@@ -295,7 +299,7 @@ def _varies(node: Any) -> bool:
 
 
 def _names(paths: list[Path]) -> dict[Path, str]:
-    """Short names, where that leaves them apart."""
+    """Short names where they are unique, else full ones."""
     short = {path: ".".join(map(str, path[1:] if path[0] in _LEFT_OUT and len(path) > 1 else path)) for path in paths}
     taken = list(short.values())
     return {path: name if taken.count(name) == 1 else ".".join(map(str, path)) for path, name in short.items()}
@@ -305,21 +309,22 @@ def _at(path: Path) -> str:
     return "".join(f"[{part!r}]" for part in path)
 
 
-def get(node: Any, path: Path) -> Any:
+def value_at(node: Any, path: Path) -> Any:
+    """The value at a path of a config."""
     for part in path:
         node = getattr(node, str(part)) if isinstance(node, BaseModel) else node[part]
     return node
 
 
-def _put(node: Any, path: Path, value: Any) -> Any:
-    """A copy of the tree in which the value at a path is another one."""
+def _replaced(node: Any, path: Path, value: Any) -> Any:
+    """A copy of the tree with another value at a path."""
     if not path:
         return value
     head, *rest = path
     if isinstance(node, dict):
-        return {**node, head: _put(node[head], tuple(rest), value)}
+        return {**node, head: _replaced(node[head], tuple(rest), value)}
     items = [*node]
-    items[int(head)] = _put(items[int(head)], tuple(rest), value)
+    items[int(head)] = _replaced(items[int(head)], tuple(rest), value)
     return tuple(items) if isinstance(node, tuple) else items
 
 

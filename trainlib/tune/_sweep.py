@@ -84,7 +84,7 @@ class Sweep:
             if trial.state.is_final and trial.recorded is not None and trial.recorded.run.info.status == "RUNNING":
                 self.record.end_trial(trial.recorded, "FINISHED")
         self._metric_was_seen = any(trial.score is not None for trial in self.trials)
-        self.search.go_on_after(len(self.trials))
+        self.search.reseed_after(len(self.trials))
 
     # -- starting trials ----------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class Sweep:
             return
         score = trial.score if trial.error is None else None
         stopped = trial.state is TrialState.STOPPED
-        self.search.tell(trial.point, score, iteration=trial.iteration, stopped=stopped)
+        self.search.record_score(trial.point, score, iteration=trial.iteration, stopped=stopped)
         best = self.best()
         self.record.note_best(self.plan.metric, best.score if best is not None else None, self.trials.ended)
 

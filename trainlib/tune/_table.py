@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: a table of its trials, live on a terminal, and a line a trial elsewhere."""
+"""A sweep in the terminal: a live table of its trials. Without a terminal, one line per finished trial."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STYLES = {
 
 
 class SweepTerminal:
-    """Shows a sweep in the terminal. Told by the thread that runs it; trials add their lines from theirs."""
+    """Shows a sweep in the terminal. The sweep's thread updates it; trials add their output from their own threads."""
 
     def __init__(self, name: str, verbose: int) -> None:
         self._name = name
@@ -43,7 +43,7 @@ class SweepTerminal:
         self._console = Console(file=sys.stderr, highlight=False)
         self._live: Live | None = None
         self._shown = 0.0
-        self._told: set[int] = set()
+        self._printed: set[int] = set()
 
     def say(self, text: str) -> None:
         if self._verbose:
@@ -58,21 +58,21 @@ class SweepTerminal:
             print(f"[trial {number} rank {rank}] {text}", flush=True)
 
     def update(self, sweep: Sweep) -> None:
-        """Something has changed."""
+        """Show the present state of the sweep."""
         if not self._verbose:
             return
         if not self._console.is_terminal or self._verbose > 1:
-            self._tell_ended(sweep)
+            self._print_ended(sweep)
         if self._console.is_terminal and time.monotonic() - self._shown >= _REFRESH_S:
             if self._live is None:
-                # Refreshed by hand: a thread that does it would take time from the trials.
+                # Refreshed here: rich's own thread would take CPU time from the trials.
                 self._live = Live(console=self._console, auto_refresh=False, transient=True)
                 self._live.start()
             self._live.update(_table(self._name, sweep), refresh=True)
             self._shown = time.monotonic()
 
     def close(self, sweep: Sweep) -> None:
-        """Show how it ended."""
+        """Show the final state of the sweep."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -81,15 +81,15 @@ class SweepTerminal:
         if self._console.is_terminal:
             self._console.print(_table(self._name, sweep))
         else:
-            self._tell_ended(sweep)
+            self._print_ended(sweep)
         for line in summary_of(sweep):
             self._console.print(Text(line), soft_wrap=True)
 
-    def _tell_ended(self, sweep: Sweep) -> None:
+    def _print_ended(self, sweep: Sweep) -> None:
         for trial in sweep.trials:
-            if trial.number not in self._told and trial.state.is_final:
-                self._told.add(trial.number)
-                score = f"{sweep.metric}={label(trial.score)}" if sweep.metric else compact(own(trial))
+            if trial.number not in self._printed and trial.state.is_final:
+                self._printed.add(trial.number)
+                score = f"{sweep.metric}={label(trial.score)}" if sweep.metric else compact(own_metrics(trial))
                 line = f"{trial.state.value} after {trial.iteration}  {score}"
                 if trial.error is not None:
                     line += f"  {_first_line(trial.error)}"
@@ -102,13 +102,13 @@ class SweepTerminal:
                 )
 
 
-def own(trial: SweepTrial) -> dict[str, Any]:
-    """What a trial itself reported last."""
+def own_metrics(trial: SweepTrial) -> dict[str, Any]:
+    """The metrics that a trial's function reported last."""
     return {key: value for key, value in trial.latest.items() if key not in FILLED_IN}
 
 
 def rows_of(sweep: Sweep, most: int) -> list[dict[str, str]]:
-    """The trials as rows, for a table: those that run, the best, and the newest of the rest."""
+    """Rows for a table of trials: those that are running, the best one, and the newest of the others."""
     best = sweep.best()
     chosen = {trial.number: trial for trial in sweep.trials.running}
     ranked = sorted(sweep.trials, key=lambda trial: (trial is not best, -trial.number))
@@ -124,16 +124,16 @@ def rows_of(sweep: Sweep, most: int) -> list[dict[str, str]]:
         if sweep.metric:
             row[sweep.metric] = label(trial.score) if trial.score is not None else ""
         else:
-            row.update({name: label(value) for name, value in own(trial).items()})
+            row.update({name: label(value) for name, value in own_metrics(trial).items()})
         rows.append(row)
     return rows
 
 
 def summary_of(sweep: Sweep) -> list[str]:
-    """How a sweep ended: its trials by state, each error once, and the best trial with its link."""
+    """The result of a sweep in lines: how many trials in each state, each error once, and the best trial with its link."""
     states = Counter(trial.state for trial in sweep.trials)
     lines = [f"{len(sweep.trials)} trials: {', '.join(f'{count} {state.value}' for state, count in states.items())}"]
-    errors = Counter(essence(trial.error) for trial in sweep.trials if trial.error is not None)
+    errors = Counter(error_summary(trial.error) for trial in sweep.trials if trial.error is not None)
     lines += [f"failed {count}x: {error}" for error, count in errors.most_common()]
     best = sweep.best()
     if best is not None and best.result is not None and sweep.metric is not None:
@@ -143,11 +143,11 @@ def summary_of(sweep: Sweep) -> list[str]:
     return lines
 
 
-def essence(error: BaseException) -> str:
-    """An error without what differs between trials.
+def error_summary(error: BaseException) -> str:
+    """The message of an error, without the parts that differ between trials.
 
     Example:
-        >>> essence(RuntimeError("rank 1 (node 10.0.0.1, pid 7) was killed (attempt 2)"))
+        >>> error_summary(RuntimeError("rank 1 (node 10.0.0.1, pid 7) was killed (attempt 2)"))
         'a worker was killed'
     """
     cause = error.__cause__

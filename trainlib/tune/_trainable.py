@@ -1,4 +1,4 @@
-"""What a sweep trains: a trainer, a function, or a choice of them; and how a trial's config reaches it."""
+"""What a sweep tunes: a trainer, a function, or a choice of trainers; and how a trial's config is applied to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONFIG = "train_loop_config"
 
 @dataclass(frozen=True)
 class TunedByConfig:
-    """A trainer that is tuned like a function: the space is that of its config, without ``train_loop_config`` around it."""
+    """A trainer that is tuned like a function: the search space is its config, without ``train_loop_config`` around it."""
 
     trainer: Any
 
@@ -32,23 +32,23 @@ class TunedByConfig:
 class Trainable:
     """A trainer, a function, or ``tune.choice`` or ``tune.grid_search`` over trainers.
 
-    A trial's trainer is a copy with the trial's settings. The one that was handed in is not changed.
+    A trial's trainer is a copy with the trial's settings. The original is not changed.
     """
 
     def __init__(self, given: Any) -> None:
         domain = as_domain(given)
         if domain is not None and not isinstance(domain, Categorical):
-            raise TypeError("a sweep over trainers takes tune.choice([...]) or tune.grid_search([...])")
+            raise TypeError("to choose between trainers, a Tuner takes tune.choice([...]) or tune.grid_search([...])")
         values = domain.values if isinstance(domain, Categorical) else (given,)
         self.trainers = [_as_trainer(value) for value in values]
         self.is_function = not any(isinstance(value, BaseTrainer) for value in values)
-        """Whether the space is that of the config alone."""
+        """Whether the search space is just the config."""
         named = tuple(Candidate(*both) for both in zip(_names(self.trainers), self.trainers, strict=True))
         self._domain = type(domain)(named) if isinstance(domain, Categorical) else None
 
     @property
     def name(self) -> str:
-        """What is tuned, for people."""
+        """The name of what is tuned, for display."""
         if self._domain is not None:
             return " or ".join(dict.fromkeys(type(trainer).__name__ for trainer in self.trainers))
         trainer = self.trainers[0]
@@ -57,14 +57,14 @@ class Trainable:
 
     @property
     def run_config(self) -> RunConfig:
-        """What the trainer says about runs, where the sweep itself says nothing."""
+        """The trainer's own RunConfig, for what the sweep does not set."""
         return self.trainers[0].run_config
 
     def space(self, param_space: Mapping[str, Any]) -> Space:
-        """The search space, by settings of a trainer.
+        """The search space over the settings of a trainer.
 
         Raises:
-            ValueError: there is no such setting, or a value cannot be sent to workers.
+            ValueError: the trainer has no such setting, or a value cannot be sent to workers.
         """
         tree = dict(param_space)
         if self.is_function:
@@ -72,31 +72,29 @@ class Trainable:
         known = {name for trainer in self.trainers for name in trainer._settings()}
         if unknown := sorted(map(str, tree.keys() - known)):
             raise ValueError(
-                f"param_space has {', '.join(map(repr, unknown))}, which no setting of {self.name} is called. There are "
-                f"{', '.join(sorted(known))}: what the training function gets belongs into 'train_loop_config'."
+                f"param_space has {', '.join(map(repr, unknown))}, but {self.name} has no such setting. Put what the training "
+                f"function gets into 'train_loop_config'. The settings are {', '.join(sorted(known))}"
             )
-        # Datasets are not sent: workers get their shares of them.
+        # Datasets are not sent to workers, which read their shards.
         require_picklable({key: value for key, value in tree.items() if key != "datasets"})
         if self._domain is not None:
             tree = {_TRAINER: self._domain, **tree}
         return Space(tree, root=(_CONFIG,) if self.is_function else ())
 
     def with_each_dataset(self, space: Space) -> Iterator[DataParallelTrainer]:
-        """The trainers, and copies of the first with each of the datasets that a sweep may choose."""
+        """The trainers, and copies of the first one with each dataset that the sweep may choose."""
         yield from self.trainers
         for path, domain in leaves(space.tree.get("datasets", {})):
             for value in domain.values if isinstance(domain, Categorical) and len(path) < 2 else ():
                 yield self.trainer({"datasets": {path[0]: value} if path else value}, {})
 
     def config(self, tree: dict[str, Any]) -> dict[str, Any]:
-        """A trial's config as a user wrote it."""
+        """A trial's config in the form of the user's ``param_space``."""
         shown: dict[str, Any] = {key: value.__name__ if key == _TRAINER else value for key, value in tree.items()}
         return dict(shown[_CONFIG]) if self.is_function and self._domain is None else shown
 
     def trainer(self, tree: dict[str, Any], run_fields: Mapping[str, Any]) -> DataParallelTrainer:
-        """The trainer of a trial. What the sweep says about runs goes before what the trainer says, and the trial's own
-        settings go before both.
-        """
+        """The trainer of a trial. The sweep's run settings override the trainer's, and the trial's override both."""
         base = tree[_TRAINER].trainer if _TRAINER in tree else self.trainers[0]
         settings = {**base._settings(), "run_config": merged(base.run_config, run_fields)}
         for key, value in tree.items():
@@ -106,7 +104,7 @@ class Trainable:
 
 
 class Candidate:
-    """A trainer that a sweep may choose, under a name that tells it from the others."""
+    """A trainer that a sweep may choose, with a unique name."""
 
     def __init__(self, name: str, trainer: DataParallelTrainer) -> None:
         self.__name__ = name
@@ -114,7 +112,7 @@ class Candidate:
 
 
 def _names(trainers: Sequence[DataParallelTrainer]) -> list[str]:
-    """What the trainers are called: by their type, or where that leaves them alike, by what they train."""
+    """Names for the trainers: their types if these differ, else their training functions."""
     types = [type(trainer).__name__ for trainer in trainers]
     functions = [getattr(trainer.train_loop_per_worker, "__name__", "function") for trainer in trainers]
     if len(set(types)) == len(types):
@@ -124,11 +122,11 @@ def _names(trainers: Sequence[DataParallelTrainer]) -> list[str]:
     return [f"{index}: {name}" for index, name in enumerate(functions)]
 
 
-class ReportsWhatIsReturned:
-    """A training function whose returned dict, or number, is its last report, as functions for Ray Tune may have it."""
+class ReportingFunction:
+    """A training function whose return value, a dict or a number, is its last report, as in Ray Tune."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.__wrapped__ = function  # so that its signature counts
+        self.__wrapped__ = function  # so that inspect sees its signature
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
 
@@ -155,17 +153,17 @@ def _as_trainer(value: Any) -> DataParallelTrainer:
     if isinstance(value, DataParallelTrainer):
         for name, setting in value._settings().items():
             if isinstance(setting, dict) and next(leaves(Space(setting).tree), None) is not None:
-                raise ValueError(f"the trainer's {name} has a search space in it: put that into Tuner's param_space")
+                raise ValueError(f"the trainer's {name} has a search space in it. Move it to the Tuner's param_space")
         return value
     if isinstance(value, BaseTrainer):
         raise TypeError(f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function")
     if callable(value) and not isinstance(value, type):
-        return DataParallelTrainer(ReportsWhatIsReturned(value))
+        return DataParallelTrainer(ReportingFunction(value))
     raise TypeError(f"a Tuner got {value!r}: pass a trainer, or a training function")
 
 
 def merged(old: Any, new: Any) -> Any:
-    """A setting, where another one goes before it: dicts and configs by their parts, anything else as a whole.
+    """``old`` with ``new`` on top. Dicts and configs are merged by key; anything else is replaced.
 
     Example:
         >>> merged({"lr": 0.1, "model": {"width": 8, "depth": 2}}, {"model": {"width": 16}})

@@ -1,4 +1,4 @@
-"""The Tuner: a trainer, what is tried with it, and how."""
+"""The Tuner: a trainer, a search space, and the settings of the sweep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Tuner"]
 
 
 class Tuner:
-    """Runs trials of a trainer with different settings, each an ordinary training with a run of its own.
+    """Runs trials of a trainer with different settings. Each trial is an ordinary training with its own MLflow run.
 
     Example:
         >>> from trainlib import ScalingConfig, session, tune
@@ -47,12 +47,12 @@ class Tuner:
         """A sweep.
 
         Args:
-            trainable: a trainer; a function, which gets the config and reports, or returns, metrics; or
+            trainable: a trainer; or a function that gets the config, and reports or returns metrics; or
                 ``tune.choice([...])`` or ``tune.grid_search([...])`` over trainers.
             param_space: settings of the trainer (``train_loop_config``, ``scaling_config``, ``run_config``, ``datasets``,
-                ``params``, ...) with spaces in the place of values, at any depth; for a function, its config.
-            tune_config: what is optimised, how many trials there are, who chooses them.
-            run_config: how the sweep is kept; what it does not say, the trainer's own says.
+                ``params``, ...) with search spaces in place of values, at any depth. For a function: its config.
+            tune_config: what to optimise, how many trials to run, and how to choose them.
+            run_config: the name, storage and callbacks of the sweep. What it leaves out comes from the trainer's own.
         """
         self._given = trainable
         self._trainable = Trainable(trainable)
@@ -67,11 +67,11 @@ class Tuner:
         self._resume_errored = False
 
     def fit(self) -> ResultGrid:
-        """Run all trials, and wait for them. Runs as the Prefect flow ``tune``.
+        """Run all trials, and wait for them to end. Runs as the Prefect flow ``tune``.
 
         Raises:
-            ValueError: the sweep makes no sense, e.g. has no metric to compare by; nothing has been started then.
-            MetricNotReportedError: trials report, but not the metric that is to be optimised.
+            ValueError: the settings do not fit together, e.g. a metric is missing. Raised before anything starts.
+            MetricNotReportedError: trials do not report the metric to optimise.
             SweepFailedError: a trial failed, and ``FailureConfig.fail_fast`` is set.
         """
         from trainlib.flows.fit import tune  # as Trainer.fit() does: a flow runs the sweep
@@ -80,10 +80,10 @@ class Tuner:
         return self._results
 
     def get_results(self) -> ResultGrid:
-        """What :meth:`fit` gave; of a restored sweep, what the registry has of it.
+        """The results of :meth:`fit`. For a restored sweep, the results in the registry.
 
         Raises:
-            RuntimeError: there is nothing yet.
+            RuntimeError: there are no results yet.
         """
         if self._results is None:
             if self._restored_run is None:
@@ -101,9 +101,9 @@ class Tuner:
 
         Args:
             path: the sweep's name, its MLflow run id, or its ResultGrid.
-            trainable: the trainer or function, where it has changed.
-            resume_errored: whether trials that failed are tried again, from their newest checkpoints.
-            changes: what else is given anew: ``param_space=``, ``tune_config=`` or ``run_config=``.
+            trainable: the trainer or function, if it has changed.
+            resume_errored: whether to retry failed trials from their newest checkpoints.
+            changes: other settings that have changed: ``param_space=``, ``tune_config=`` or ``run_config=``.
 
         Example::
 
@@ -115,12 +115,14 @@ class Tuner:
 
         name = path.run_id if isinstance(path, ResultGrid) else path
         if not name:
-            raise RunNotFoundError("that ResultGrid has no run_id: it did not come from fit()")
+            raise RunNotFoundError(
+                "this ResultGrid has no run_id, because it did not come from fit(). Pass the name or run id of the sweep"
+            )
         run_id, data = load_trainer(name)
         kept = cloudpickle.loads(data)
         if "trainable" not in kept:
             raise TypeError(
-                f"{name!r} is a training, not a sweep: restore it with its trainer, e.g. TorchTrainer.restore"
+                f"{name!r} is a training, not a sweep. Restore it with its trainer, e.g. TorchTrainer.restore({name!r})"
             )
         if unknown := changes.keys() - {"param_space", "tune_config", "run_config"}:
             raise TypeError(f"Tuner.restore() got unknown argument(s): {', '.join(sorted(unknown))}")
@@ -133,20 +135,20 @@ class Tuner:
 
     @cached_property
     def plan(self) -> SweepPlan:
-        """What the sweep is to do.
+        """The plan of the sweep.
 
         Raises:
-            ValueError: it makes no sense.
+            ValueError: the settings do not fit together.
         """
         scheduler = self.tune_config.make_scheduler()
         space = self._trainable.space(self._param_space)
         for trainer in self._trainable.with_each_dataset(space):
-            trainer.look_at_data()  # what cannot be read is told before anything starts
+            trainer.look_at_data()  # so that an unreadable file is an error before anything starts
         scheduler.require_space(self._param_space)
         if scheduler.needs_checkpoints and self.run_config.checkpoint_config.num_to_keep == 0:
             raise ValueError(
-                f"{type(scheduler).__name__} has trials go on from checkpoints, but CheckpointConfig(num_to_keep=0) keeps "
-                "none: raise it, or leave it out"
+                f"{type(scheduler).__name__} resumes trials from checkpoints, but CheckpointConfig(num_to_keep=0) keeps none. "
+                "Raise num_to_keep, or leave it out"
             )
         return SweepPlan(
             trainable=self._trainable,
@@ -161,21 +163,21 @@ class Tuner:
 
     @property
     def name(self) -> str:
-        """What is tuned, for people."""
+        """The name of what is tuned, for display."""
         return self._trainable.name
 
     @property
     def param_space(self) -> dict[str, Any]:
-        """What was handed in."""
+        """The search space, as it was passed."""
         return dict(self._param_space)
 
     @property
     def trainer(self) -> DataParallelTrainer:
-        """The trainer, or the first of them, whose workers can be made ready."""
+        """The trainer, or the first of several. Its workers can be warmed up."""
         return self._trainable.trainers[0]
 
     def _dumps(self) -> bytes:
-        """What :meth:`restore` needs in another process. Callbacks belong to this one and are left out."""
+        """The settings that :meth:`restore` needs in another process. Callbacks are left out: they belong to this process."""
         import cloudpickle
 
         settings = {
@@ -185,8 +187,8 @@ class Tuner:
         }
         try:
             return cloudpickle.dumps(settings)  # type: ignore[no-any-return]
-        except Exception as error:  # pickling runs the code of whatever is pickled
-            raise ValueError(f"the sweep's settings cannot be kept for another process: {error}") from error
+        except Exception as error:  # pickling runs user code
+            raise ValueError(f"the sweep's settings cannot be saved for a restart: {error}") from error
 
 
 def _as(model: Any, value: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""When a trial, or a whole sweep, has seen enough: objects for ``RunConfig.stop``."""
+"""Stoppers for ``RunConfig.stop``: they end a trial or a whole sweep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Stopper:
-    """Says after each result whether its trial ends. A sweep asks one object about all of its trials.
+    """Decides after each result whether its trial ends. One stopper sees all trials of a sweep.
 
     Example:
         >>> class WhenGoodEnough(Stopper):
@@ -33,7 +33,9 @@ class Stopper:
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Whether this trial ends now."""
-        raise NotImplementedError(f"{type(self).__name__} does not say when a trial ends: give it a __call__")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no __call__(trial_id, result): define it to decide when a trial ends"
+        )
 
     def stop_all(self) -> bool:
         """Whether the sweep ends now."""
@@ -41,7 +43,7 @@ class Stopper:
 
 
 class MaximumIterationStopper(Stopper):
-    """Ends a trial after so many results.
+    """Ends a trial after ``max_iter`` results.
 
     Example:
         >>> stop = MaximumIterationStopper(max_iter=2)
@@ -51,15 +53,15 @@ class MaximumIterationStopper(Stopper):
 
     def __init__(self, max_iter: int) -> None:
         self._max_iter = max_iter
-        self._seen: dict[str, int] = defaultdict(int)
+        self._iterations: dict[str, int] = defaultdict(int)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        self._seen[trial_id] = result.get("training_iteration", self._seen[trial_id] + 1)
-        return self._seen[trial_id] >= self._max_iter
+        self._iterations[trial_id] = result.get("training_iteration", self._iterations[trial_id] + 1)
+        return self._iterations[trial_id] >= self._max_iter
 
 
 class FunctionStopper(Stopper):
-    """Ends a trial when a function of its id and its result says so.
+    """Ends a trial when a function of its id and its result returns True.
 
     Example:
         >>> FunctionStopper(lambda trial_id, result: result["loss"] < 0.1)("a", {"loss": 0.05})
@@ -74,7 +76,7 @@ class FunctionStopper(Stopper):
 
 
 class TrialPlateauStopper(Stopper):
-    """Ends a trial whose metric does not move any more.
+    """Ends a trial whose metric no longer changes.
 
     Example:
         >>> stop = TrialPlateauStopper("loss", std=0.01, num_results=2, grace_period=2)
@@ -91,7 +93,7 @@ class TrialPlateauStopper(Stopper):
         metric_threshold: float | None = None,
         mode: Literal["max", "min"] | None = None,
     ) -> None:
-        """A stopper; with ``metric_threshold``, only trials that are at least (``mode="min"``: at most) there end."""
+        """With ``metric_threshold``, only trials end whose metric is at least that (with ``mode="min"``: at most)."""
         if metric_threshold is not None and mode not in ("max", "min"):
             raise ValueError(f"mode is {mode!r}: a metric_threshold needs 'max' or 'min'")
         self._metric = metric
@@ -118,7 +120,7 @@ class TrialPlateauStopper(Stopper):
 
 
 class ExperimentPlateauStopper(Stopper):
-    """Ends the sweep when the best results do not get better any more.
+    """Ends the sweep when the best results no longer improve.
 
     Example:
         >>> stop = ExperimentPlateauStopper("loss", std=0.01, top=2, mode="min")
@@ -133,7 +135,7 @@ class ExperimentPlateauStopper(Stopper):
         if mode not in ("max", "min"):
             raise ValueError(f"mode is {mode!r}: use 'max' or 'min'")
         if top < 2:
-            raise ValueError(f"top is {top}: it takes two results to see a plateau")
+            raise ValueError(f"top is {top}: set it to 2 or more, since a plateau takes two results")
         self._metric = metric
         self._std = std
         self._top = top
@@ -154,7 +156,7 @@ class ExperimentPlateauStopper(Stopper):
 
 
 class TimeoutStopper(Stopper):
-    """Ends the sweep after some time, counted from when the stopper was made, and anew when a sweep is restored.
+    """Ends the sweep after a time, counted from when the stopper is created. A restored sweep starts counting again.
 
     Example:
         >>> TimeoutStopper(3600).stop_all()
@@ -164,7 +166,7 @@ class TimeoutStopper(Stopper):
     def __init__(self, timeout: float | timedelta) -> None:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
         if not seconds > 0:
-            raise ValueError(f"timeout is {seconds:g} s: nothing could run")
+            raise ValueError(f"timeout is {seconds:g} s, so no trial could run: set it to more than 0")
         self._seconds = seconds
         self._deadline = time.time() + seconds
 
@@ -191,7 +193,7 @@ class CombinedStopper(Stopper):
         self._stoppers = stoppers
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        said = [stopper(trial_id, result) for stopper in self._stoppers]  # each of them has to see the result
+        said = [stopper(trial_id, result) for stopper in self._stoppers]  # a list, so that each sees the result
         return any(said)
 
     def stop_all(self) -> bool:

@@ -1,4 +1,4 @@
-"""Preprocessors: told apart by what they do, in any process."""
+"""The fingerprints of preprocessors, and chains of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from ray.data.preprocessors import Chain, MinMaxScaler, StandardScaler
 
-from trainlib._data.preprocessors import fingerprint, one_after_the_other, steps
+from trainlib._data.preprocessors import chained, fingerprint, steps
 
 OWN = """
 from ray.data.preprocessor import Preprocessor
@@ -20,7 +20,7 @@ class Own(Preprocessor):
 """
 
 
-def test_settings_and_code_tell_preprocessors_apart(tmp_path, monkeypatch):
+def test_fingerprints_depend_on_settings_and_code(tmp_path, monkeypatch):
     assert fingerprint(StandardScaler(columns=["a"])) == fingerprint(StandardScaler(columns=["".join("a")]))
     assert fingerprint(StandardScaler(columns=["a"])) != fingerprint(StandardScaler(columns=["b"]))
     assert fingerprint(StandardScaler(columns=["a"])) != fingerprint(MinMaxScaler(columns=["a"]))
@@ -34,8 +34,8 @@ def test_settings_and_code_tell_preprocessors_apart(tmp_path, monkeypatch):
     assert found[0] != found[1], "the same settings, other code"
 
 
-def test_two_become_one():
+def test_two_are_chained():
     one, other = StandardScaler(columns=["a"]), MinMaxScaler(columns=["a"])
-    assert one_after_the_other(None, None) is None
-    assert one_after_the_other(one, None) is one
-    assert steps(one_after_the_other(Chain(one, other), other)) == [one, other, other]
+    assert chained(None, None) is None
+    assert chained(one, None) is one
+    assert steps(chained(Chain(one, other), other)) == [one, other, other]

@@ -1,4 +1,4 @@
-"""Files of rows: found, looked at, told apart, and refused with a reason."""
+"""Data files: how they are found, inspected and hashed, and the errors for bad ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from trainlib._data.sources import look_at
+from trainlib._data.sources import inspect_source
 from trainlib.errors import DataError, DataNotFoundError
 
 TABLE = pd.DataFrame({"x": [1.5, 2.5, 3.5], "label": ["a", "b", "a"]})
@@ -44,14 +44,14 @@ def write(table: pd.DataFrame, path) -> str:
         "T.CSV.lz4",
     ],
 )
-def test_a_file_is_known_by_its_name(tmp_path, name):
+def test_the_format_of_a_file_follows_from_its_name(tmp_path, name):
     path = tmp_path / name
     if name.endswith((".zst", ".lz4")):
         with pa.CompressedOutputStream(str(path), {".zst": "zstd", ".lz4": "lz4"}[path.suffix]) as stream:
             stream.write(TABLE.to_csv(index=False).encode())
     else:
         write(TABLE, path)
-    found = look_at(path)
+    found = inspect_source(path)
     assert found.rows == 3
     assert list(found.columns) == ["x", "label"]
     assert found.columns["x"] == "double"
@@ -63,24 +63,24 @@ def test_a_folder_and_a_glob_are_many_files(tmp_path):
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / ".hidden.csv").write_text("broken")
     (tmp_path / "README.txt").write_text("not data")
-    assert look_at(tmp_path).rows == 9
-    assert look_at(tmp_path / "[01].csv").rows == 6
-    assert look_at(f"file://{tmp_path}/1.csv").rows == 3
+    assert inspect_source(tmp_path).rows == 9
+    assert inspect_source(tmp_path / "[01].csv").rows == 6
+    assert inspect_source(f"file://{tmp_path}/1.csv").rows == 3
 
 
-def test_files_behind_another_scheme_are_read_where_they_are(tmp_path):
+def test_remote_files_are_inspected_in_place(tmp_path):
     write(TABLE, tmp_path / "t.csv")
     handler = functools.partial(_Quiet, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             uri = f"http://127.0.0.1:{server.server_address[1]}/t.csv"
-            assert look_at(uri).rows == 3
-            before = look_at(uri).digest()
+            assert inspect_source(uri).rows == 3
+            before = inspect_source(uri).digest()
             (tmp_path / "t.csv").write_text("x,label\n1,a\n")
-            assert look_at(uri).digest() != before
+            assert inspect_source(uri).digest() != before
             with pytest.raises(DataNotFoundError, match=r"there is no data at .*nothing\.csv"):
-                look_at(uri.replace("t.csv", "nothing.csv"))
+                inspect_source(uri.replace("t.csv", "nothing.csv"))
         finally:
             server.shutdown()
 
@@ -90,94 +90,94 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_whole_numbers_and_fractions_in_different_files_are_one_column(tmp_path):
+def test_integers_and_floats_in_different_files_are_one_column(tmp_path):
     (tmp_path / "1.csv").write_text("x\n1\n")
     (tmp_path / "2.csv").write_text("x\n1.5\n")
-    assert look_at(tmp_path).columns == {"x": "double"}
+    assert inspect_source(tmp_path).columns == {"x": "double"}
 
 
 def test_a_column_has_the_type_of_all_its_values(tmp_path):
     (tmp_path / "late.csv").write_text("x,y\n" + "1,\n" * 400_000 + "2.5,text\n")
-    assert look_at(tmp_path / "late.csv").columns == {"x": "double", "y": "string"}
+    assert inspect_source(tmp_path / "late.csv").columns == {"x": "double", "y": "string"}
 
 
 def test_a_name_that_looks_like_a_pattern_is_a_name(tmp_path):
     write(TABLE, tmp_path / "data [1].csv")
-    assert look_at(tmp_path / "data [1].csv").rows == 3
+    assert inspect_source(tmp_path / "data [1].csv").rows == 3
 
 
 def test_the_digest_follows_the_bytes_and_nothing_else(tmp_path):
     path = tmp_path / "t.csv"
     write(TABLE, path)
-    before = look_at(path).digest()
+    before = inspect_source(path).digest()
     os.utime(path, (1, 1))
-    assert look_at(path).digest() == before, "touched, but not changed"
+    assert inspect_source(path).digest() == before, "touched, but not changed"
     path.write_text(path.read_text().replace("1.5", "1.6"))
-    assert look_at(path).digest() != before
+    assert inspect_source(path).digest() != before
 
 
-def test_what_is_not_there_is_named(tmp_path):
-    with pytest.raises(DataNotFoundError, match=r"there is no data at .*nothing\.csv: pass the path or URI"):
-        look_at(tmp_path / "nothing.csv")
+def test_missing_data_is_named(tmp_path):
+    with pytest.raises(DataNotFoundError, match=r"there is no data at .*nothing\.csv\. Pass the path or URI"):
+        inspect_source(tmp_path / "nothing.csv")
     with pytest.raises(DataNotFoundError, match=r"no file matches .*\*\.parquet"):
-        look_at(tmp_path / "*.parquet")
-    with pytest.raises(DataNotFoundError, match=r"has no data in it \(it is empty\)"):
-        look_at(tmp_path)
+        inspect_source(tmp_path / "*.parquet")
+    with pytest.raises(DataNotFoundError, match=r"has no data files \(it is empty\)"):
+        inspect_source(tmp_path)
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(DataNotFoundError, match=r"has no data in it \(it has notes\.txt\)"):
-        look_at(tmp_path)
-    with pytest.raises(DataError, match=r"cannot tell what .*notes\.txt is by its name"):
-        look_at(tmp_path / "notes.txt")
+    with pytest.raises(DataNotFoundError, match=r"has no data files \(it has notes\.txt\)"):
+        inspect_source(tmp_path)
+    with pytest.raises(DataError, match=r"cannot tell the format of .*notes\.txt from its name"):
+        inspect_source(tmp_path / "notes.txt")
     with pytest.raises(DataError, match=r"cannot reach nowhere://x"):
-        look_at("nowhere://x")
+        inspect_source("nowhere://x")
     with pytest.raises(DataError, match="in the memory of this process"):
-        look_at("memory://t.csv")
+        inspect_source("memory://t.csv")
 
 
-def test_a_broken_file_is_named_with_the_place(tmp_path):
+def test_a_broken_file_is_named_with_the_row(tmp_path):
     whole = tmp_path / "whole.parquet"
     write(TABLE, whole)
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(whole.read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"cut\.parquet is no whole Parquet file .*Write it again"):
-        look_at(tmp_path)
+    with pytest.raises(DataError, match=r"cut\.parquet is not a complete Parquet file .*write it again"):
+        inspect_source(tmp_path)
     ragged = tmp_path / "ragged.csv"
     ragged.write_text("x,y\n1,2\n3,4\n5,6,7\n")
     with pytest.raises(DataError, match=r"ragged\.csv cannot be read: .*Row #4: Expected 2 columns, got 3"):
-        look_at(ragged)
+        inspect_source(ragged)
     zipped = tmp_path / "cut.csv.gz"
     zipped.write_bytes(gzip.compress(b"x,y\n" + b"1,2\n" * 10_000)[:-30])
     with pytest.raises(DataError, match=r"cut\.csv\.gz cannot be read"):
-        look_at(zipped)
+        inspect_source(zipped)
     lines = tmp_path / "broken.jsonl"
     lines.write_text('{"x": 1}\n{"x": \n')
     with pytest.raises(DataError, match=r"broken\.jsonl cannot be read"):
-        look_at(lines)
+        inspect_source(lines)
 
 
 def test_files_that_do_not_belong_together_are_named(tmp_path):
     write(TABLE, tmp_path / "1.csv")
     write(TABLE.rename(columns={"label": "other"}), tmp_path / "2.csv")
-    with pytest.raises(DataError, match=r"2\.csv has other columns than .*1\.csv: it lacks 'label'"):
-        look_at(tmp_path)
+    with pytest.raises(DataError, match=r"the columns of .*2\.csv differ from those of .*1\.csv: it lacks 'label'"):
+        inspect_source(tmp_path)
     write(TABLE.assign(more=1), tmp_path / "2.csv")
     with pytest.raises(DataError, match="it also has 'more'"):
-        look_at(tmp_path)
+        inspect_source(tmp_path)
     write(TABLE.assign(x="text"), tmp_path / "2.csv")
-    with pytest.raises(DataError, match="'x' is string there and double in the other"):
-        look_at(tmp_path)
+    with pytest.raises(DataError, match="'x' is string instead of double"):
+        inspect_source(tmp_path)
     write(TABLE[["label", "x"]], tmp_path / "2.csv")
-    with pytest.raises(DataError, match="in another order, label, x"):
-        look_at(tmp_path)
+    with pytest.raises(DataError, match="their order is label, x instead of x, label"):
+        inspect_source(tmp_path)
     write(TABLE, tmp_path / "3.parquet")
     with pytest.raises(DataError, match="files of different formats"):
-        look_at(tmp_path)
+        inspect_source(tmp_path)
 
 
-def test_no_rows_are_no_data(tmp_path):
+def test_data_without_rows_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n")
-    with pytest.raises(DataError, match="has no rows: it has columns alone"):
-        look_at(tmp_path / "t.csv")
+    with pytest.raises(DataError, match="has columns but no rows"):
+        inspect_source(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("")
-    with pytest.raises(DataError, match=r"t\.csv is empty, with not even a header"):
-        look_at(tmp_path / "t.csv")
+    with pytest.raises(DataError, match=r"t\.csv is an empty file, without even a header"):
+        inspect_source(tmp_path / "t.csv")

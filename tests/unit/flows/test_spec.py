@@ -1,4 +1,4 @@
-"""A form names its framework, and gives that framework's trainer."""
+"""A form names a framework, and creates that framework's trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Horovod is built from the source that its changes were made for, or not at all."""
+"""Building Horovod: the right source, the right versions, and clear errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainlib.horovod import _recipe as recipe
 
 @pytest.fixture
 def source(tmp_path) -> Path:
-    """A tree in which every edit has its place."""
+    """A source tree to which every edit applies."""
     for edit in recipe.EDITS:
         file = tmp_path / edit.file
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def test_an_edit_that_does_not_apply_exactly_once_ends_the_build(source, times):
         recipe.apply_edits(source)
 
 
-def test_a_build_is_known_by_all_that_it_was_made_for():
+def test_the_version_of_a_build_names_all_that_it_was_built_for():
     versions = {
         recipe.wanted_version({"torch": "2.13.0"}),
         recipe.wanted_version({"torch": "2.13.0+cpu"}),
@@ -80,11 +80,11 @@ def test_a_trainer_without_horovod_says_how_to_get_it(monkeypatch):
 
 def test_a_trainer_with_a_horovod_for_other_versions_says_rebuild(monkeypatch):
     monkeypatch.setattr(recipe, "installed_frameworks", lambda: {"torch": "2.99.0"})
-    with pytest.raises(HorovodUnavailableError, match=r"built for torch .*2\.99\.0 is installed.*rebuild"):
+    with pytest.raises(HorovodUnavailableError, match=r"built for torch .*2\.99\.0 is installed.*Rebuild"):
         HorovodTrainer(lambda: None)
 
 
-def test_a_horovod_for_neither_framework_is_of_no_use(monkeypatch, tmp_path):
+def test_a_horovod_for_neither_framework_is_refused(monkeypatch, tmp_path):
     (tmp_path / "metadata.json").write_text(json.dumps({"mxnet": "1.0", "dummy": "none"}))
 
     class Found:

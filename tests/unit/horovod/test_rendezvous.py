@@ -43,7 +43,7 @@ def test_it_does_not_answer_other_hosts(serve):
         put_and_get(serve("192.0.2.77").port)
 
 
-def test_it_listens_on_its_own_address_alone(serve):
+def test_it_listens_only_on_its_own_address(serve):
     others = [
         address[4][0]
         for address in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
@@ -71,7 +71,7 @@ def test_a_port_range_that_is_taken_is_an_error(serve):
         GangServer("127.0.0.1", {"127.0.0.1"}, (port, port))
 
 
-def test_places_on_nodes_of_unequal_size():
+def test_slots_on_nodes_of_unequal_size():
     places = [
         (slot.rank, slot.local_rank, slot.local_size, slot.cross_rank, slot.cross_size) for slot in slots_of("aaab")
     ]

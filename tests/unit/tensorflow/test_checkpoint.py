@@ -1,4 +1,4 @@
-"""Keras models of either version survive a checkpoint."""
+"""Checkpoints of Keras 2 and Keras 3 models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def model_of(keras):
     return model
 
 
-def test_a_model_is_had_back_with_its_optimizer(keras):
+def test_a_model_is_restored_with_its_optimizer(keras):
     model = model_of(keras)
     saved = TensorflowCheckpoint.from_model(model, progress=Progress(fit=0, epochs=4))
     loaded = saved.get_model()
@@ -36,7 +36,7 @@ def test_a_model_is_had_back_with_its_optimizer(keras):
     assert saved.progress == Progress(fit=0, epochs=4)
 
 
-def test_it_is_loaded_into_a_model_that_is_there(keras):
+def test_it_is_loaded_into_an_existing_model(keras):
     model, other = model_of(keras), model_of(keras)
     other.fit(np.ones((8, 4)), np.zeros(8), epochs=3, verbose=0)
     TensorflowCheckpoint.from_model(model).load_into(other)
@@ -53,13 +53,13 @@ def test_it_is_loaded_into_a_model_that_is_not_built_yet(keras):
 
 
 def test_saving_twice_gives_the_same_format(keras):
-    """Keras 2 writes HDF5 under the name of the new format when it saves for the second time."""
+    """Without an explicit format, Keras 2 would write HDF5 from the second save on."""
     model = model_of(keras)
     for _ in range(2):
         assert TensorflowCheckpoint.from_model(model).get_model().get_weights()[0].shape == (4, 1)
 
 
-def test_h5_and_saved_models_are_taken_over(tmp_path):
+def test_h5_and_saved_models_become_checkpoints(tmp_path):
     import tf_keras
 
     model = model_of(tf_keras)
@@ -73,7 +73,7 @@ def test_h5_and_saved_models_are_taken_over(tmp_path):
         assert saved.progress is None
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(CheckpointNotFoundError, match="no file at"):
         TensorflowCheckpoint.from_h5(str(tmp_path / "missing.h5"))
     with pytest.raises(CheckpointNotFoundError, match=r"no saved_model\.pb"):

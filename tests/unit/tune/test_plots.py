@@ -1,4 +1,4 @@
-"""Pictures of a sweep."""
+"""Plots of a sweep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import optuna
 from trainlib.tune._plots import draw
 
 
-def test_drawing_leaves_the_users_own_style_as_it_is(tmp_path):
+def test_drawing_does_not_change_the_users_style(tmp_path):
     before = dict(matplotlib.rcParams)
     study = optuna.create_study()
     for x in (0.1, 0.5, 0.9):

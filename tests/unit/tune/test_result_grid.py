@@ -19,7 +19,7 @@ def grid(*results: Result) -> ResultGrid:
     return ResultGrid(results, metric="loss", mode="min")
 
 
-def test_a_trial_that_failed_is_best_only_among_others_that_failed():
+def test_a_failed_trial_is_best_only_if_all_failed():
     good, failed = result(0.5), result(0.1, error=ValueError("no"))
     assert grid(failed, good).get_best_result() is good
     assert grid(failed).get_best_result() is failed
@@ -28,12 +28,12 @@ def test_a_trial_that_failed_is_best_only_among_others_that_failed():
 @pytest.mark.parametrize(
     ("scope", "best"), [("last", 1), ("all", 0), ("avg", 1), ("last-5-avg", 1), ("last-10-avg", 1)]
 )
-def test_what_counts_of_a_trial(scope, best):
+def test_scopes(scope, best):
     results = [result(0.1, 9.0), result(2.0, 1.0)]
     assert grid(*results).get_best_result(scope=scope) is results[best]
 
 
-def test_a_value_that_is_no_number_hides_no_other():
+def test_nan_does_not_hide_other_values():
     results = [result(math.nan, 0.1), result(0.5, 0.4)]
     assert grid(*results).get_best_result(scope="all") is results[0]
     frame = grid(*results).get_dataframe(filter_metric="loss", filter_mode="min")

@@ -1,4 +1,4 @@
-"""Search spaces: what a trial's config is, whoever chooses."""
+"""Search spaces: the configs of trials, with any sampler."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def configs(tree, count, **search):
     return [asked.ask(number)[1] for number in range(count)]
 
 
-def test_a_grid_is_every_combination_in_order_and_again():
+def test_a_grid_has_every_combination_in_order_and_repeats():
     found = configs({"a": tune.grid_search([1, 2]), "b": {"c": tune.grid_search(["x", "y", "z"])}}, 7)
     pairs = [(config["a"], config["b"]["c"]) for config in found]
     assert pairs == [(1, "x"), (1, "y"), (1, "z"), (2, "x"), (2, "y"), (2, "z"), (1, "x")]
 
 
-def test_values_lie_where_they_should():
+def test_values_are_within_their_domains():
     space = {
         "u": tune.uniform(2, 3),
         "q": tune.quniform(0, 1, 0.25),
@@ -47,7 +47,7 @@ def test_values_lie_where_they_should():
     assert {config["c"] for config in found} == {"a", None, 3}
 
 
-def test_spaces_stand_at_any_depth_also_in_lists_and_in_the_values_of_a_choice():
+def test_spaces_work_at_any_depth_also_in_lists_and_in_the_values_of_a_choice():
     space = {
         "layers": [tune.randint(1, 3), {"width": tune.choice([8])}],
         "optimizer": tune.choice([{"name": "sgd", "momentum": tune.uniform(0.5, 0.9)}, {"name": "adam"}]),
@@ -76,7 +76,7 @@ def test_functions_see_the_config_in_every_spelling(look):
     assert config == {"b": 40, "a": 4}
 
 
-def test_functions_see_what_other_functions_gave():
+def test_functions_see_the_values_of_other_functions():
     space = {
         "c": tune.sample_from(lambda config: config["inner"]["b"] + 1),
         "inner": {"b": tune.sample_from(lambda config: config["a"] + 1)},
@@ -86,7 +86,7 @@ def test_functions_see_what_other_functions_gave():
     assert configs(space, 1) == [{"c": 3, "inner": {"b": 2}, "a": 1, "d": 7}]
 
 
-def test_a_point_gives_its_config_again_without_choosing_or_computing():
+def test_a_point_restores_its_config_without_choosing_or_computing():
     calls = []
     space = Space({"a": tune.uniform(0, 1), "b": tune.sample_from(lambda config: calls.append(1) or config["a"])})
     point, config = Search(space, "random", mode="min", seed=0).ask(0)
@@ -120,14 +120,14 @@ def test_a_config_object_may_have_spaces_in_it():
     [
         (lambda: tune.uniform(1, 1), "the range from 1 to 1 is empty"),
         (lambda: tune.loguniform(0, 1), "cannot start at 0"),
-        (lambda: tune.uniform(0, float("inf")), "inf is no bound"),
-        (lambda: tune.quniform(0, 1, 0.3), "1 is no multiple of the step 0.3"),
-        (lambda: tune.randint(1.5, 3), "1.5 is not a whole number"),
+        (lambda: tune.uniform(0, float("inf")), "inf is not a valid bound"),
+        (lambda: tune.quniform(0, 1, 0.3), "1 is not a multiple of the step 0.3"),
+        (lambda: tune.randint(1.5, 3), "1.5 is not an integer"),
         (lambda: tune.choice([]), r"choice\(\) got no values"),
         (lambda: tune.choice("relu"), r"choice\(\) got 'relu': pass a list"),
         (lambda: tune.randn(0, 0), "sd is 0"),
         (lambda: tune.sample_from(3), r"sample_from\(\) got 3"),
-        (lambda: tune.sample_from(lambda a, b: 1), "it takes more"),
+        (lambda: tune.sample_from(lambda a, b: 1), "it needs more"),
     ],
 )
 def test_spaces_that_make_no_sense(make, words):
@@ -136,32 +136,32 @@ def test_spaces_that_make_no_sense(make, words):
 
 
 @pytest.mark.parametrize("name", ["random", "tpe", "cmaes", "gp"])
-def test_samplers_learn_and_what_they_learned_can_be_told_again(name):
+def test_samplers_learn_also_from_the_trials_of_an_earlier_process(name):
     space = Space({"x": tune.uniform(-3, 3), "y": tune.uniform(-3, 3), "kind": tune.choice(["a", "b"])})
     search = Search(space, name, mode="min", seed=1)
     told = []
     for number in range(14):
         point, config = search.ask(number)
         value = config["x"] ** 2 + config["y"] ** 2
-        search.tell(point, value)
+        search.record_score(point, value)
         told.append((point, value))
     again = Search(space, name, mode="min", seed=1)
     for point, value in told:
-        again.tell(point, value)
+        again.record_score(point, value)
     assert [trial.value for trial in again.study.trials] == [trial.value for trial in search.study.trials]
     assert again.study.best_params == search.study.best_params
     again.ask(14)
 
 
-def test_a_failed_and_a_stopped_trial_are_told_as_such():
+def test_failed_and_stopped_trials_are_recorded_as_such():
     search = Search(Space({"x": tune.uniform(0, 1)}), "tpe", mode="max", seed=0)
     for number, outcome in enumerate([(None, False), (float("nan"), False), (0.5, True), (0.7, False)]):
-        search.tell(search.ask(number)[0], outcome[0], iteration=3, stopped=outcome[1])
+        search.record_score(search.ask(number)[0], outcome[0], iteration=3, stopped=outcome[1])
     assert [trial.state.name for trial in search.study.trials] == ["FAIL", "FAIL", "PRUNED", "COMPLETE"]
     assert search.study.best_value == 0.7
 
 
-def test_any_optuna_sampler_is_taken_as_it_is():
+def test_any_optuna_sampler_is_used_as_it_is():
     from optuna.samplers import QMCSampler
 
     sampler = QMCSampler(seed=1)
@@ -169,9 +169,9 @@ def test_any_optuna_sampler_is_taken_as_it_is():
     assert tune.TuneConfig(search_alg=sampler, metric="loss", mode="min").search_alg is sampler
 
 
-def test_functions_that_need_each_other_are_told_apart_from_those_that_do_not():
+def test_functions_that_need_each_other_are_an_error():
     space = {"a": tune.sample_from(lambda config: config["b"]), "b": tune.sample_from(lambda config: config["a"])}
-    with pytest.raises(ValueError, match="sample_from goes in a circle: a needs b needs a"):
+    with pytest.raises(ValueError, match="the functions of sample_from need each other: a needs b needs a"):
         configs(space, 1)
 
 
@@ -193,16 +193,16 @@ def test_functions_see_the_space_as_it_was_written(over_trainers):
     assert trainable.trainer(tree, RunConfig()).train_loop_config == {"a": 4, "b": 8}
 
 
-def test_a_sweep_that_goes_on_does_not_choose_the_same_again():
+def test_a_restored_sweep_does_not_choose_the_same_points_again():
     space = Space({"x": tune.uniform(0, 1)})
     first = Search(space, "random", mode="min", seed=4)
     before = [first.ask(number)[1]["x"] for number in range(3)]
     second = Search(space, "random", mode="min", seed=4)
-    second.go_on_after(3)
+    second.reseed_after(3)
     assert second.ask(3)[1]["x"] not in before
 
 
-def test_cma_es_starts_again_from_where_trials_were_good():
+def test_cma_es_restarts_from_where_trials_were_good():
     space = Space({"x": tune.uniform(-10, 10), "y": tune.uniform(-10, 10)})
 
     def tried(search, numbers):
@@ -210,7 +210,7 @@ def test_cma_es_starts_again_from_where_trials_were_good():
         for number in numbers:
             point, config = search.ask(number)
             losses.append((config["x"] - 3) ** 2 + (config["y"] + 2) ** 2)
-            search.tell(point, losses[-1])
+            search.record_score(point, losses[-1])
             points.append((point, losses[-1]))
         return losses
 
@@ -218,7 +218,7 @@ def test_cma_es_starts_again_from_where_trials_were_good():
     tried(Search(space, "cmaes", mode="min", seed=0), range(60))
     again = Search(space, "cmaes", mode="min", seed=0)
     for point, loss in list(points):
-        again.tell(point, loss)
-    again.go_on_after(60)
+        again.record_score(point, loss)
+    again.reseed_after(60)
     losses = tried(again, range(60, 72))
     assert sum(losses) / len(losses) < 10, "not anywhere in the space, where a loss is 67 on average"

@@ -1,4 +1,4 @@
-"""How the settings of a trial reach its trainer."""
+"""How the settings of a trial are applied to its trainer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def second(config):
 
 
 def drawn(tuner: Tuner) -> list[tuple[dict, DataParallelTrainer]]:
-    """What is shown of each point of a grid, and its trainer."""
+    """The displayed params of each grid point, and its trainer."""
     plan = tuner.plan
     search = Search(plan.space, "random", mode=None, seed=0)
     trees = [search.ask(number)[1] for number in range(plan.total)]
@@ -37,12 +37,12 @@ def drawn(tuner: Tuner) -> list[tuple[dict, DataParallelTrainer]]:
         ([TorchTrainer(first), TorchTrainer(first)], ["0: first", "1: first"]),
     ],
 )
-def test_trainers_of_one_sweep_can_be_told_apart(trainers, names):
+def test_trainers_of_one_sweep_have_different_names(trainers, names):
     tuner = Tuner(tune.grid_search(trainers))
     assert [shown["trainer"] for shown, _ in drawn(tuner)] == names
 
 
-def test_each_trainer_keeps_what_the_sweep_does_not_say():
+def test_each_trainer_keeps_the_settings_that_the_sweep_does_not_set():
     one = DataParallelTrainer(first, run_config=RunConfig(stop={"training_iteration": 3}))
     keeps = CheckpointConfig(num_to_keep=1)
     two = DataParallelTrainer(second, run_config=RunConfig(stop={"training_iteration": 7}, checkpoint_config=keeps))
@@ -53,25 +53,25 @@ def test_each_trainer_keeps_what_the_sweep_does_not_say():
     assert {config.name for config in configs} == {"both"}
 
 
-def test_what_trials_at_once_take_is_known_where_it_is_the_same_for_all():
+def test_the_resources_of_trials_are_known_if_all_trials_need_the_same():
     trainer = DataParallelTrainer(first)
     fixed = Tuner(trainer, param_space={"scaling_config": {"num_workers": 4}}).plan.gang
     assert fixed is not None
     assert fixed.num_workers == 4
     assert Tuner(trainer, param_space={"scaling_config": {"num_workers": tune.choice([1, 2])}}).plan.gang is None
-    with pytest.raises(CapacityError, match="4 CPU, which is 8 CPU at once; the cluster has 6: lower it to 1"):
+    with pytest.raises(CapacityError, match=r"4 CPU: 8 CPU at once\. The cluster has 6\. Lower it to 1"):
         require_room({"CPU": 6}, 0, 2, fixed)
 
 
-def test_cpus_that_read_data_are_not_the_trials():
+def test_cpus_for_reading_data_are_not_given_to_trials():
     two = ScalingConfig(num_workers=2)
     require_room({"CPU": 4}, 0, 2, two)
-    with pytest.raises(CapacityError, match="the cluster has 4, 1 of which have to read data: lower it to 1"):
+    with pytest.raises(CapacityError, match=r"The cluster has 4, 1 of them reserved for reading data\. Lower it to 1"):
         require_room({"CPU": 4}, 1, 2, two)
     require_room({"CPU": 2}, 1, 1, two)
 
 
-def test_data_to_choose_from_are_looked_at_before_anything_starts(tmp_path):
+def test_datasets_to_choose_from_are_inspected_before_anything_starts(tmp_path):
     (tmp_path / "good.csv").write_text("x\n1\n")
     places = [str(tmp_path / "good.csv"), str(tmp_path / "missing.csv")]
     tuner = Tuner(DataParallelTrainer(first), param_space={"datasets": {"train": tune.grid_search(places)}})

@@ -1,4 +1,4 @@
-"""Which trials go on: schedulers that stop, or copy, trials by what they have reported."""
+"""Schedulers: they stop or copy trials, depending on what these have reported."""
 
 from trainlib.tune.schedulers._asha import ASHAScheduler, AsyncHyperBandScheduler, HyperBandScheduler
 from trainlib.tune.schedulers._median import MedianStoppingRule

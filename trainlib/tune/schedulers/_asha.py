@@ -1,4 +1,4 @@
-"""Successive halving without waiting: at each rung, only the best of those that have come so far go on."""
+"""Asynchronous successive halving: at each rung, only the best of the trials that have reached it continue."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["ASHAScheduler", "AsyncHyperBandScheduler", "HyperBandScheduler"]
 
 
 class AsyncHyperBandScheduler(TrialScheduler):
-    """Stops trials that are not among the best ``1/reduction_factor`` at a rung; nobody waits for anybody.
+    """Stops trials that are not among the best ``1/reduction_factor`` at a rung. No trial waits for another.
 
-    Rungs are at ``grace_period`` times powers of ``reduction_factor``. With several brackets, trials are dealt out
-    to them in turn, and each bracket's first rung is one higher than that of the bracket before.
+    Rungs are at ``grace_period`` times powers of ``reduction_factor``. With several brackets, trials are assigned
+    to them in turn, and each bracket starts one rung later than the bracket before.
 
     Example:
         >>> from trainlib.tune.schedulers import ASHAScheduler
@@ -35,11 +35,13 @@ class AsyncHyperBandScheduler(TrialScheduler):
     ) -> None:
         super().__init__(time_attr=time_attr, metric=metric, mode=mode)
         if not 0 < grace_period <= max_t:
-            raise ValueError(f"grace_period is {grace_period}, max_t {max_t}: 0 < grace_period <= max_t has to hold")
+            raise ValueError(
+                f"grace_period is {grace_period}, max_t {max_t}: they must satisfy 0 < grace_period <= max_t"
+            )
         if not reduction_factor > 1:
-            raise ValueError(f"reduction_factor is {reduction_factor}: it has to be more than 1")
+            raise ValueError(f"reduction_factor is {reduction_factor}: it must be greater than 1")
         if brackets < 1:
-            raise ValueError(f"brackets is {brackets}: there has to be one")
+            raise ValueError(f"brackets is {brackets}: it must be 1 or more")
         self.max_t = max_t
         self.reduction_factor = reduction_factor
         self.stop_last_trials = stop_last_trials
@@ -66,10 +68,9 @@ ASHAScheduler = AsyncHyperBandScheduler
 
 
 class HyperBandScheduler(AsyncHyperBandScheduler):
-    """Successive halving from several starting points at once: some brackets stop trials early, some late.
+    """Successive halving in several brackets: some stop trials early, some late.
 
-    Which trials are stopped is decided as they come, as :class:`ASHAScheduler` does, so that no trial has to be paused
-    and none needs a checkpoint.
+    Like :class:`ASHAScheduler`, it decides as results come in, so that trials are never paused and need no checkpoints.
 
     Example:
         >>> from trainlib.tune.schedulers import HyperBandScheduler
@@ -87,7 +88,7 @@ class HyperBandScheduler(AsyncHyperBandScheduler):
         stop_last_trials: bool = True,
     ) -> None:
         if not reduction_factor > 1:
-            raise ValueError(f"reduction_factor is {reduction_factor}: it has to be more than 1")
+            raise ValueError(f"reduction_factor is {reduction_factor}: it must be greater than 1")
         super().__init__(
             time_attr,
             metric,
@@ -101,7 +102,7 @@ class HyperBandScheduler(AsyncHyperBandScheduler):
 
 
 def rungs(grace_period: float, max_t: float, reduction_factor: float, *, skip: int = 0) -> list[float]:
-    """Where trials are compared, lowest first. At ``max_t`` they end, so there is nothing to compare.
+    """The times at which trials are compared, lowest first. ``max_t`` is not one of them: trials end there anyway.
 
     Example:
         >>> rungs(1, 64, 4), rungs(1, 64, 4, skip=2)
@@ -118,7 +119,7 @@ def rungs(grace_period: float, max_t: float, reduction_factor: float, *, skip: i
 def survives(trial: int, scores: dict[int, float], reduction_factor: float) -> bool:
     """Whether a trial is among the best ``1/reduction_factor`` of those that have reached a rung, itself included.
 
-    The best one always is, and so are all that are as good as the last that survives.
+    The best one always survives, and ties with the last survivor do too.
 
     Example:
         >>> survives(2, {0: 0.1, 1: 0.2, 2: 0.3}, 3), survives(1, {0: 0.1, 1: 0.2, 2: 0.3}, 3)

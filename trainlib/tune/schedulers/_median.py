@@ -1,4 +1,4 @@
-"""The median rule: a trial whose best is worse than what others have on average by then is stopped."""
+"""The median stopping rule."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class MedianStoppingRule(TrialScheduler):
         min_time_slice: float = 0,
         hard_stop: bool = True,
     ) -> None:
-        """A rule; ``hard_stop=False`` is not offered: a trial that is stopped is stopped.
+        """A rule.
 
         Args:
-            time_attr: what tells how far a trial is.
-            metric: what is compared; that of TuneConfig by default.
-            mode: whether a high or a low value is better.
-            grace_period: how far a trial may come in any case.
-            min_samples_required: how many other trials there have to be to compare with.
-            min_time_slice: as much time has to pass between two comparisons of one trial.
-            hard_stop: has to be True.
+            time_attr: the metric that measures time, e.g. ``training_iteration``.
+            metric: the metric to compare. Default: as in TuneConfig.
+            mode: ``max`` if a high value is better, else ``min``.
+            grace_period: a trial is not stopped before this time.
+            min_samples_required: how many other trials are needed to compare with.
+            min_time_slice: the least time between two comparisons of one trial.
+            hard_stop: must be True. Pausing trials instead is not supported.
         """
         super().__init__(time_attr=time_attr, metric=metric, mode=mode)
         if not hard_stop:
-            raise ValueError("hard_stop=False is not offered: a trial that is stopped is stopped")
+            raise ValueError("hard_stop=False is not supported: a stopped trial is not resumed. Leave it out")
         self._grace_period = grace_period
         self._min_samples = min_samples_required
         self._min_time_slice = min_time_slice
@@ -55,27 +55,27 @@ class MedianStoppingRule(TrialScheduler):
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
         time = self.time(result)
         own = self._results.setdefault(trial, [])
-        own.append((time, _worst_if_none(self.score(result))))
+        own.append((time, _worst_if_nan(self.score(result))))
         if time < self._grace_period or time - self._compared_at.get(trial, 0.0) < self._min_time_slice:
             return Verdict.CONTINUE
         self._compared_at[trial] = time
-        averages = averages_until(time, {other: seen for other, seen in self._results.items() if other != trial})
+        averages = averages_until(time, {other: rows for other, rows in self._results.items() if other != trial})
         if len(averages) < self._min_samples:
             return Verdict.CONTINUE
         return Verdict.STOP if max(score for _, score in own) < median(averages) else Verdict.CONTINUE
 
 
-def _worst_if_none(score: float) -> float:
-    """What is no number is worse than any."""
+def _worst_if_nan(score: float) -> float:
+    """NaN counts as worse than any number."""
     return -math.inf if math.isnan(score) else score
 
 
 def averages_until(time: float, results: dict[int, list[tuple[float, float]]]) -> list[float]:
-    """The average score of each trial up to a time, of those that had one.
+    """The average score up to a time, for each trial that has one.
 
     Example:
         >>> averages_until(2, {0: [(1, 0.5), (2, 1.5), (3, 9.0)], 1: [(5, 1.0)]})
         [1.0]
     """
-    upto = ([score for at, score in seen if at <= time and math.isfinite(score)] for seen in results.values())
+    upto = ([score for at, score in rows if at <= time and math.isfinite(score)] for rows in results.values())
     return [fmean(scores) for scores in upto if scores]

@@ -1,4 +1,4 @@
-"""Population based training: now and then the worst take over the weights of the best, and try other params."""
+"""Population based training: bad trials copy the weights of good ones from time to time, and change their params."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from trainlib.tune._domains import Categorical, Domain
 from trainlib.tune._sample import as_domain
-from trainlib.tune._space import get
+from trainlib.tune._space import value_at
 from trainlib.tune.schedulers._scheduler import Mode, Path, TrialScheduler, Verdict
 
 __all__ = ["PopulationBasedTraining"]
 
 
 class PopulationBasedTraining(TrialScheduler):
-    """Every ``perturbation_interval``, a trial of the worst quarter goes on from a checkpoint of the best quarter.
+    """Every ``perturbation_interval``, a trial in the worst quarter continues from the checkpoint of one in the best.
 
-    Its params are those of the better one, changed: each is multiplied by one of ``perturbation_factors``, or, now and
-    then, drawn anew. Where there are more trials than room, they take turns.
+    It also gets the params of the better trial, changed: each is multiplied by one of ``perturbation_factors``, or
+    sometimes resampled. If not all trials fit on the cluster, they take turns.
 
     Example:
         >>> from trainlib import tune
@@ -50,11 +50,11 @@ class PopulationBasedTraining(TrialScheduler):
     ) -> None:
         super().__init__(time_attr=time_attr, metric=metric, mode=mode)
         if not perturbation_interval > 0:
-            raise ValueError(f"perturbation_interval is {perturbation_interval}: it has to be more than 0")
+            raise ValueError(f"perturbation_interval is {perturbation_interval}: it must be greater than 0")
         if not 0 <= quantile_fraction <= 0.5:
-            raise ValueError(f"quantile_fraction is {quantile_fraction}: it lies between 0 and 0.5")
+            raise ValueError(f"quantile_fraction is {quantile_fraction}: it must be between 0 and 0.5")
         if not hyperparam_mutations and custom_explore_fn is None:
-            raise ValueError("nothing is said about what may change: set hyperparam_mutations or custom_explore_fn")
+            raise ValueError("there is nothing to mutate: set hyperparam_mutations or custom_explore_fn")
         self._explore_fn = custom_explore_fn
         self._mutations = dict(_mutations(hyperparam_mutations or {}))
         self._interval = perturbation_interval
@@ -82,18 +82,18 @@ class PopulationBasedTraining(TrialScheduler):
         self._times.pop(trial, None)
 
     def first_of(self, waiting: Sequence[int]) -> int:
-        """The one that has come least far, so that all come equally far."""
+        """The trial that has run the least, so that all advance together."""
         return min(waiting, key=lambda trial: (self._times.get(trial, 0.0), trial))
 
     def better_than(self, trial: int) -> int | None:
-        """Whose weights a trial takes over before it goes on; None if it does well enough."""
+        """The trial to copy weights from. None if this one does well enough."""
         worst, best = quantiles(self._scores, self._quantile)
         return self._rng.choice(sorted(best)) if trial in worst and best else None
 
-    def explore(self, value_at: Callable[[Path], Any]) -> dict[Path, Any]:
-        """Other values for what may change, near those that ``value_at`` gives."""
+    def explore(self, current: Callable[[Path], Any]) -> dict[Path, Any]:
+        """New values for all mutations, near those that ``current`` returns."""
         return {
-            path: mutated(value_at(path), options, self._rng, self._resample, self._factors)
+            path: mutated(current(path), options, self._rng, self._resample, self._factors)
             for path, options in self._mutations.items()
         }
 
@@ -103,7 +103,7 @@ class PopulationBasedTraining(TrialScheduler):
     def require_space(self, param_space: Mapping[str, Any]) -> None:
         for path in self._mutations:
             try:
-                get(param_space, path)
+                value_at(param_space, path)
             except (KeyError, TypeError):
                 name = "".join(f"[{part!r}]" for part in path)
                 raise ValueError(
@@ -112,7 +112,7 @@ class PopulationBasedTraining(TrialScheduler):
 
 
 def quantiles(scores: Mapping[int, float], fraction: float) -> tuple[set[int], set[int]]:
-    """The worst and the best trials, as many of each.
+    """The worst and the best trials, equally many of each.
 
     Example:
         >>> quantiles({0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}, 0.25)
@@ -138,7 +138,7 @@ def mutated(
     resample_probability: float,
     factors: tuple[float, float],
 ) -> Any:
-    """A value near another one: its neighbour in a list, or a multiple of it; or any other one, by chance.
+    """A mutated value: a neighbour in the list, or a multiple; or, with ``resample_probability``, a random one.
 
     Example:
         >>> mutated(0.8, Categorical((0.7, 0.8, 0.9)), random.Random(1), 0.0, (1.2, 0.8)) in (0.7, 0.9)
@@ -170,7 +170,7 @@ def _mutations(tree: Mapping[str, Any], path: Path = ()) -> Sequence[tuple[Path,
             found.append(((*path, key), value))
         else:
             raise ValueError(
-                f"hyperparam_mutations[{key!r}] is {value!r}: give a list of values, a function, or a space such as "
+                f"hyperparam_mutations[{key!r}] is {value!r}: pass a list of values, a function, or a search space such as "
                 "tune.uniform(0, 1)"
             )
     return found

@@ -1,4 +1,4 @@
-"""What a scheduler is: it sees each result, and says whether the trial goes on."""
+"""The scheduler interface: it sees each result, and decides whether the trial continues."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Path = tuple[str | int, ...]
 class TrialScheduler:
     """Lets every trial run to its end. Subclasses stop some early.
 
-    It keeps what it has seen; each decision is a function of that alone. It knows nothing of Ray or MLflow.
+    Its decisions depend only on the results that it has seen. It knows nothing about Ray or MLflow.
     """
 
     needs_checkpoints: ClassVar[bool] = False
-    """Whether trials have to save checkpoints: those that are paused or copied go on from one."""
+    """Whether trials have to save checkpoints, because paused or copied trials resume from them."""
     decides: ClassVar[bool] = True
-    """Whether it may ever say anything but CONTINUE. Trials then wait at each report for what it says."""
+    """Whether it may return anything but CONTINUE. If so, trials wait at each report for its verdict."""
 
     def __init__(self, *, time_attr: str, metric: str | None, mode: Mode | None) -> None:
         if mode not in (None, "max", "min"):
@@ -34,43 +34,43 @@ class TrialScheduler:
         self.mode = mode
 
     def use(self, metric: str | None, mode: Mode | None) -> None:
-        """Take over what to optimise from TuneConfig, where it was given none itself.
+        """Use the metric and mode of TuneConfig, unless it has its own.
 
         Raises:
-            ValueError: neither says it, or both do and differ.
+            ValueError: both are missing, or they differ.
         """
         for name, own, given in (("metric", self.metric, metric), ("mode", self.mode, mode)):
             if own is not None and given is not None and own != given:
                 raise ValueError(
-                    f"{type(self).__name__} has {name}={own!r}, TuneConfig has {name}={given!r}: set it once, in TuneConfig"
+                    f"{type(self).__name__} has {name}={own!r}, but TuneConfig has {name}={given!r}: set it once, in TuneConfig"
                 )
         self.metric, self.mode = self.metric or metric, self.mode or mode
         if self.decides and (self.metric is None or self.mode is None):
             raise ValueError(
-                f"{type(self).__name__} compares trials, but is not told by what: set metric and mode in TuneConfig, e.g. "
+                f"{type(self).__name__} compares trials, but metric or mode is missing: set metric and mode in TuneConfig, e.g. "
                 "TuneConfig(metric='loss', mode='min', ...)"
             )
 
     def score(self, result: dict[str, Any]) -> float:
-        """A result's score; more is better, whatever the mode."""
+        """A result's score. Higher is better, whatever the mode."""
         value = float(result[self.metric or ""])
         return value if self.mode == "max" else -value
 
     def time(self, result: dict[str, Any]) -> float:
-        """How far a trial is.
+        """The time of a result, by ``time_attr``.
 
         Raises:
-            ValueError: it does not say.
+            ValueError: the result does not have it.
         """
         if self.time_attr not in result:
             raise ValueError(
-                f"{type(self).__name__} goes by time_attr={self.time_attr!r}, which is not reported: report it, or use "
-                "'training_iteration' or 'time_total_s', which always are"
+                f"{type(self).__name__} has time_attr={self.time_attr!r}, but the training function does not report it. Report "
+                "it, or use 'training_iteration' or 'time_total_s', which are always there"
             )
         return float(result[self.time_attr])
 
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
-        """A trial has reported. ``others_wait`` tells that there is no room for another one."""
+        """A trial has reported. ``others_wait``: whether other trials are waiting to run."""
         return Verdict.CONTINUE
 
     def is_complete(self, result: dict[str, Any]) -> bool:
@@ -78,7 +78,7 @@ class TrialScheduler:
         return False
 
     def on_end(self, trial: int) -> None:
-        """A trial has ended, however it did."""
+        """A trial has ended, in whatever way."""
 
     def first_of(self, waiting: Sequence[int]) -> int:
         """Which of the waiting trials runs next."""
@@ -97,8 +97,8 @@ class TrialScheduler:
         """Whose weights a paused trial takes over before it goes on; None if it goes on with its own."""
         return None
 
-    def explore(self, value_at: Callable[[Path], Any]) -> dict[Path, Any]:
-        """Other values for some of the params that were taken over; ``value_at`` gives what they are."""
+    def explore(self, current: Callable[[Path], Any]) -> dict[Path, Any]:
+        """Other values for some of the params that were taken over; ``current`` gives what they are now."""
         return {}
 
     def explore_config(self, config: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class TrialScheduler:
 
 
 class FIFOScheduler(TrialScheduler):
-    """Every trial runs to its end, in the order in which they were chosen.
+    """Runs every trial to its end, in the order in which they were chosen.
 
     Example:
         >>> from trainlib.tune.schedulers import FIFOScheduler

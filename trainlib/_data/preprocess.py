@@ -1,7 +1,7 @@
-"""Preparing data: read, check, split, fit on train, transform, and write Parquet with a manifest. Never twice.
+"""Preprocessing: read, check, split, fit on train, transform, and write Parquet with a manifest. Never twice.
 
-Where the outcome is kept follows from what it is made of: the bytes of the source, the split, the preprocessor and
-the version of this code. So whoever asks for the same again, in any process, finds it.
+The folder of the result is named by a hash of the inputs: the bytes of the source, the split, the preprocessor and the
+version of this code. So a second request for the same, from any process, finds it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import filelock
 import ray
 
 from trainlib import _storage as storage
-from trainlib._data.explaining import explained
-from trainlib._data.prepared import MANIFEST, PreparedData, manifest_text, read_manifest
-from trainlib._data.preprocessors import fingerprint, fitted, in_words, require_columns, require_numbers
-from trainlib._data.sources import Source, look_at
+from trainlib._data.manifest import MANIFEST, PreprocessedData, manifest_text, read_manifest
+from trainlib._data.pipeline_errors import readable_errors
+from trainlib._data.preprocessors import fingerprint, fitted, require_columns, require_numbers, summarize
+from trainlib._data.sources import Source, inspect_source
 from trainlib._data.spec import DIGITS, PreprocessSpec
 from trainlib._data.splitting import require_split, split, split_column
 from trainlib.checkpoint import PREPROCESSOR_FILE
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     import ray.data
     from ray.data.preprocessor import Preprocessor
 
-__all__ = ["Preparation", "plan"]
+__all__ = ["PreprocessPlan", "plan_preprocessing", "run_preprocessing"]
 
 Say = Callable[[str], None]
 
-# Goes up when the same inputs give other rows than before.
+# Increase it when the same inputs give other rows than before.
 CODE_VERSION = 1
-_TELL_EVERY_S = 5.0
+_PROGRESS_EVERY_S = 5.0
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """What is to be prepared, looked at and checked, and where it will be."""
+class PreprocessPlan:
+    """What to preprocess, already checked, and where the result will be."""
 
     spec: PreprocessSpec
     source: Source | None
@@ -60,22 +60,22 @@ class Preparation:
     folder: str
 
 
-def plan(spec: PreprocessSpec, preprocessor: Preprocessor | None = None) -> Preparation:
-    """Look at the source, and check that what is asked for can be done with it. Nothing is read or started yet.
+def plan_preprocessing(spec: PreprocessSpec, preprocessor: Preprocessor | None = None) -> PreprocessPlan:
+    """Inspect the source, and check that the spec fits it. Starts no cluster.
 
     Args:
         spec: what to read, how to split it, and what to apply to it.
-        preprocessor: applied instead of the steps of ``spec``; one of your own, for instance.
+        preprocessor: applied instead of the steps of ``spec``, e.g. one of your own.
 
     Raises:
-        DataError: what is wrong, and with which file or column.
+        DataError: the source and the spec do not fit. The message names the file or column.
     """
     source, digest, schema = _look(spec.source)
     where = spec.source
     columns = list(schema.names)
     for column, what in ((spec.target, "target"), (split_column(spec.split, spec.target), "split")):
         if column is not None and column not in columns:
-            raise DataError(f"{where} has no column {column!r}, which {what} names; it has: {', '.join(columns)}")
+            raise DataError(f"{what} names the column {column!r}, but {where} has only: {', '.join(columns)}")
     require_split(spec.split, spec.target, schema, where)
     preprocessor = preprocessor or _preprocessor_of(spec, schema)
     if preprocessor is not None:
@@ -83,35 +83,35 @@ def plan(spec: PreprocessSpec, preprocessor: Preprocessor | None = None) -> Prep
         require_numbers(preprocessor, schema, where)
     key = _key(spec, digest, preprocessor)
     root = spec.storage_path or str(storage.home() / "data")
-    return Preparation(spec, source, digest, schema, preprocessor, key, storage.absolute(storage.join(root, key)))
+    return PreprocessPlan(spec, source, digest, schema, preprocessor, key, storage.absolute(storage.join(root, key)))
 
 
-def prepare(preparation: Preparation, say: Say) -> PreparedData:
-    """Do it, or give what was done before. Of several processes that ask for the same, one does it, and the others wait.
+def run_preprocessing(plan: PreprocessPlan, say: Say) -> PreprocessedData:
+    """Preprocess, or return the earlier result. If several processes want the same, one works and the others wait.
 
     Raises:
-        DataError: the rows are not what they have to be; says which row or column.
+        DataError: some rows are bad. The message names the row or column.
     """
-    with _alone(preparation, say):
-        done = read_manifest(preparation.folder)
+    with _locked(plan, say):
+        done = read_manifest(plan.folder)
         if done is not None:
-            say(f"prepared before: {done.folder}")
+            say(f"already preprocessed: {done.folder}")
             return done
-        with explained(preparation.spec.source):
-            return _prepare(preparation, say)
+        with readable_errors(plan.spec.source):
+            return _preprocess(plan, say)
 
 
 @contextmanager
-def _alone(preparation: Preparation, say: Say) -> Iterator[None]:
-    """Keep other processes from preparing the same in the same place; on another store, those of this machine."""
-    local = storage.local_path(preparation.folder)
-    lock = (local.parent if local else storage.home() / "data") / f"{preparation.key}.lock"
+def _locked(plan: PreprocessPlan, say: Say) -> Iterator[None]:
+    """Keep other processes from writing the same folder. For a remote store, only processes on this machine."""
+    local = storage.local_path(plan.folder)
+    lock = (local.parent if local else storage.home() / "data") / f"{plan.key}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     mutex = filelock.FileLock(lock)
     try:
         mutex.acquire(timeout=0)
     except filelock.Timeout:
-        say("another process is preparing the same: waiting for it")
+        say("another process is preprocessing the same data: waiting for it")
         mutex.acquire()
     try:
         yield
@@ -119,17 +119,17 @@ def _alone(preparation: Preparation, say: Say) -> Iterator[None]:
         mutex.release()
 
 
-def _prepare(preparation: Preparation, say: Say) -> PreparedData:
+def _preprocess(plan: PreprocessPlan, say: Say) -> PreprocessedData:
     from trainlib._data.labels import require_complete, require_labels
     from trainlib._data.quiet import quiet
     from trainlib._execution import cluster
 
     cluster.connect()
     quiet()
-    spec = preparation.spec
-    dataset = _read(preparation)
+    spec = plan.spec
+    dataset = _read(plan)
     if spec.target is not None:
-        say(f"looking at the labels in column {spec.target!r}")
+        say(f"checking the labels in column {spec.target!r}")
         rows = require_labels(dataset, spec.target, spec.source)
         say(f"{rows} rows, all with a label")
     column = split_column(spec.split, spec.target)
@@ -137,32 +137,30 @@ def _prepare(preparation: Preparation, say: Say) -> PreparedData:
         require_complete(dataset, column, spec.source)
     say(f"splitting by {spec.split.by}: {spec.split.size:.0%} for validation")
     train, validation = split(dataset, spec.split, spec.target)
-    preprocessor = preparation.preprocessor
+    preprocessor = plan.preprocessor
     if preprocessor is not None:
-        say(f"fitting {in_words(preprocessor)} on the rows for training")
+        say(f"fitting {summarize(preprocessor)} on the training rows")
         preprocessor = fitted(preprocessor, train)
         train, validation = preprocessor.transform(train), preprocessor.transform(validation)
-    with _appears(preparation) as folder:
+    with _new_folder(plan) as folder:
         parts = {"train": train, "validation": validation}
         for name, part in parts.items():
             _write(part, storage.join(folder, name), name, say)
         if preprocessor is not None:
             storage.write_bytes(storage.join(folder, PREPROCESSOR_FILE), cloudpickle.dumps(preprocessor))
-        prepared = _described(preparation, folder, preprocessor)
-        place = folder if storage.local_path(folder) is not None else preparation.folder
-        storage.write_bytes(storage.join(place, MANIFEST), manifest_text(prepared).encode())
-    say(
-        f"prepared {prepared.train_rows} rows for training, {prepared.validation_rows} for validation: {prepared.folder}"
-    )
-    return prepared
+        data = _manifest_of(plan, folder, preprocessor)
+        place = folder if storage.local_path(folder) is not None else plan.folder
+        storage.write_bytes(storage.join(place, MANIFEST), manifest_text(data).encode())
+    say(f"preprocessed {data.train_rows} rows for training, {data.validation_rows} for validation: {data.folder}")
+    return data
 
 
-# -- looking and reading --------------------------------------------------------------------------------
+# -- inspecting and reading ----------------------------------------------------------------------------
 
 
 def _look(uri: str) -> tuple[Source | None, str, pa.Schema]:
     if uri != DIGITS:
-        source = look_at(uri)
+        source = inspect_source(uri)
         return source, source.digest(), source.schema
     import pyarrow as pa
 
@@ -180,10 +178,10 @@ def _digits() -> Any:
     return load_digits(as_frame=True).frame
 
 
-def _read(preparation: Preparation) -> ray.data.Dataset:
+def _read(plan: PreprocessPlan) -> ray.data.Dataset:
     import ray.data
 
-    dataset = preparation.source.read() if preparation.source is not None else ray.data.from_pandas(_digits())
+    dataset = plan.source.read() if plan.source is not None else ray.data.from_pandas(_digits())
     # The same inputs give the same rows in the same order.
     dataset.context.execution_options.preserve_order = True
     return dataset
@@ -203,7 +201,7 @@ def _preprocessor_of(spec: PreprocessSpec, schema: pa.Schema) -> Preprocessor | 
 
 
 def _key(spec: PreprocessSpec, source_digest: str, preprocessor: Preprocessor | None) -> str:
-    """What the outcome follows from. Where the source is does not matter, nor where the outcome is kept."""
+    """A hash of all that determines the result. Where the source and the result are stored does not matter."""
     parts = [
         CODE_VERSION,
         source_digest,
@@ -219,12 +217,12 @@ def _key(spec: PreprocessSpec, source_digest: str, preprocessor: Preprocessor | 
 
 
 @contextmanager
-def _appears(preparation: Preparation) -> Iterator[str]:
-    """A folder to write into that counts when all is there: on a disk by its name, elsewhere by the manifest beside it."""
-    mark = uuid.uuid4().hex[:8]  # two that write the same at once, on two machines, do not write into one folder
-    path = storage.local_path(preparation.folder)
+def _new_folder(plan: PreprocessPlan) -> Iterator[str]:
+    """A folder to write into. It becomes visible when complete: on local disk by a rename, elsewhere by the manifest."""
+    mark = uuid.uuid4().hex[:8]  # two machines that write the same at once use two folders
+    path = storage.local_path(plan.folder)
     aside = path.with_name(f"{path.name}.part-{mark}") if path else None
-    folder = str(aside) if aside else storage.join(preparation.folder, mark)
+    folder = str(aside) if aside else storage.join(plan.folder, mark)
     try:
         if aside:
             aside.mkdir(parents=True)
@@ -234,7 +232,7 @@ def _appears(preparation: Preparation) -> Iterator[str]:
         raise
     if path and aside:
         for left in [path, *(other for other in path.parent.glob(f"{path.name}.part-*") if other != aside)]:
-            shutil.rmtree(left, ignore_errors=True)  # of a process that did not come to its end
+            shutil.rmtree(left, ignore_errors=True)  # left over from a process that was killed
         aside.rename(path)
 
 
@@ -242,7 +240,7 @@ def _write(dataset: ray.data.Dataset, folder: str, name: str, say: Say) -> None:
     from trainlib._data.writing import write_parquet
 
     done = threading.Event()
-    watch = threading.Thread(target=_tell, args=(folder, name, say, done), daemon=True)
+    watch = threading.Thread(target=_say_progress, args=(folder, name, say, done), daemon=True)
     watch.start()
     try:
         write_parquet(dataset, folder)
@@ -251,35 +249,35 @@ def _write(dataset: ray.data.Dataset, folder: str, name: str, say: Say) -> None:
         watch.join()
 
 
-def _tell(folder: str, name: str, say: Say, done: threading.Event) -> None:
-    """Say now and then how much has been written."""
+def _say_progress(folder: str, name: str, say: Say, done: threading.Event) -> None:
+    """Say every few seconds how much has been written."""
     path = storage.local_path(folder)
     say(f"writing {name}")
-    while path is not None and not done.wait(_TELL_EVERY_S):
+    while path is not None and not done.wait(_PROGRESS_EVERY_S):
         files = [each for each in Path(path).rglob("*.parquet") if each.exists()]
         say(f"writing {name}: {len(files)} file(s), {sum(each.stat().st_size for each in files) / 1e6:.0f} MB so far")
 
 
-def _described(preparation: Preparation, folder: str, preprocessor: Preprocessor | None) -> PreparedData:
+def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: Preprocessor | None) -> PreprocessedData:
     import trainlib
 
-    spec = preparation.spec
+    spec = plan.spec
     parts = {}
     for name in ("train", "validation"):
         try:
-            parts[name] = look_at(storage.join(folder, name))
+            parts[name] = inspect_source(storage.join(folder, name))
         except DataError as error:
             raise DataError(
-                f"no rows of {spec.source} are left for {name} by splitting {spec.split.size:g} off by {spec.split.by} "
-                f"({error}): use another size, or more data"
+                f"the split by {spec.split.by} with size {spec.split.size:g} leaves no rows of {spec.source} for {name} "
+                f"({error}). Use another size, or more data"
             ) from error
     train, validation = parts["train"], parts["validation"]
-    place = preparation.folder if storage.local_path(folder) is not None else folder
+    place = plan.folder if storage.local_path(folder) is not None else folder
     digest = hashlib.sha256((train.digest() + validation.digest()).encode()).hexdigest()[:16]
-    return PreparedData(
-        source=preparation.source.uri if preparation.source else spec.source,
-        source_digest=preparation.source_digest,
-        folder=preparation.folder,
+    return PreprocessedData(
+        source=plan.source.uri if plan.source else spec.source,
+        source_digest=plan.source_digest,
+        folder=plan.folder,
         train=storage.join(place, "train"),
         validation=storage.join(place, "validation"),
         target=spec.target,
@@ -288,6 +286,6 @@ def _described(preparation: Preparation, folder: str, preprocessor: Preprocessor
         train_rows=train.rows or 0,
         validation_rows=validation.rows or 0,
         digest=digest,
-        code_version=f"trainlib {trainlib.__version__}, preparing {CODE_VERSION}",
-        preprocessor=in_words(preprocessor),
+        code_version=f"trainlib {trainlib.__version__}, preprocessing {CODE_VERSION}",
+        preprocessor=summarize(preprocessor),
     )

@@ -1,63 +1,18 @@
-"""What a torch training function calls to become distributed."""
+"""Splitting a torch data loader across the workers."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib.torch._model import get_device
 
 if TYPE_CHECKING:
     import torch
     from torch.utils.data import DataLoader
 
-__all__ = ["enable_reproducibility", "get_device", "prepare_data_loader", "prepare_model"]
-
-
-def get_device() -> torch.device:
-    """The device of this worker: its GPU if it has one, else the CPU."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", torch.cuda.current_device())
-
-
-def prepare_model(
-    model: torch.nn.Module,
-    move_to_device: bool | torch.device = True,
-    wrap_ddp: bool = True,
-    ddp_kwargs: dict[str, Any] | None = None,
-    parallel_strategy: str | None = "ddp",
-    parallel_strategy_kwargs: dict[str, Any] | None = None,
-) -> torch.nn.Module:
-    """Move a model to this worker's device and, in a gang of more than one, wrap it for data-parallel training.
-
-    Example::
-
-        model = trainlib.torch.prepare_model(NeuralNetwork())
-    """
-    from torch.distributed.fsdp import FullyShardedDataParallel
-    from torch.nn.parallel import DistributedDataParallel
-
-    from trainlib.torch import _amp as amp
-
-    if parallel_strategy not in ("ddp", "fsdp", None):
-        raise ValueError(f"parallel_strategy is {parallel_strategy!r}: use 'ddp', 'fsdp' or None")
-    context = session.get_context()
-    device = get_device() if isinstance(move_to_device, bool) else move_to_device
-    if move_to_device:
-        model = model.to(device)
-    model = amp.prepare_forward(model, device)
-    if not wrap_ddp or parallel_strategy is None or context.world_size == 1:
-        return model
-    options = {**(ddp_kwargs or {}), **(parallel_strategy_kwargs or {})}
-    if parallel_strategy == "fsdp":
-        return FullyShardedDataParallel(model, **options)
-    if device.type == "cuda":
-        options = {"device_ids": [device], "output_device": device, **options}
-    return DistributedDataParallel(model, **options)
+__all__ = ["prepare_data_loader"]
 
 
 def prepare_data_loader(
@@ -68,8 +23,8 @@ def prepare_data_loader(
 ) -> Any:
     """Give each worker its own part of the data, and move batches to its device.
 
-    ``batch_size`` is that of each worker; the global one is ``batch_size * world_size``. A loader that
-    shuffles goes on shuffling, differently in each epoch.
+    ``batch_size`` is per worker; the global batch size is ``batch_size * world_size``. A loader that shuffles still
+    does, differently in each epoch.
 
     Example::
 
@@ -84,11 +39,13 @@ def prepare_data_loader(
     if split and not isinstance(data_loader.sampler, DistributedSampler):
         if not isinstance(data_loader.sampler, (RandomSampler, SequentialSampler)):
             raise ValueError(
-                f"the data loader has a sampler of its own ({type(data_loader.sampler).__name__}), which does not split the "
-                "data between workers: pass add_dist_sampler=False if it does, or drop it"
+                f"the data loader has its own sampler, {type(data_loader.sampler).__name__}, and it would be replaced by a "
+                "DistributedSampler. Pass add_dist_sampler=False if it splits the data between workers itself, or remove it"
             )
         if data_loader.batch_size is None:
-            raise ValueError("the data loader has a batch sampler of its own: pass add_dist_sampler=False")
+            raise ValueError(
+                "the data loader has its own batch sampler. Pass add_dist_sampler=False, and split the data in it"
+            )
         sampler: DistributedSampler[Any] = DistributedSampler(
             data_loader.dataset,  # type: ignore[arg-type]
             num_replicas=context.world_size,
@@ -114,25 +71,24 @@ def prepare_data_loader(
     moves = move_to_device and device.type != "cpu"
     if not moves and not isinstance(data_loader.sampler, DistributedSampler):
         return data_loader
-    return _PreparedLoader(data_loader, device if moves else None, non_blocking=auto_transfer)
+    return _DistributedLoader(data_loader, device if moves else None, non_blocking=auto_transfer)
 
 
-class _PreparedLoader:
-    """A data loader that moves its batches, and counts its epochs so that shuffling differs between them."""
+class _DistributedLoader:
+    """A data loader that moves its batches to a device, and sets the epoch so that each one is shuffled differently."""
 
     def __init__(self, loader: DataLoader[Any], device: torch.device | None, non_blocking: bool) -> None:
         self._loader = loader
         self._device = device
         self._non_blocking = non_blocking
         self._epoch = 0
-        self._epoch_is_set = False
 
     def __iter__(self) -> Iterator[Any]:
         from torch.utils.data.distributed import DistributedSampler
 
         sampler = self._loader.sampler
         if isinstance(sampler, DistributedSampler):
-            # A user who calls set_epoch on the sampler is left alone.
+            # Not if the user calls set_epoch on the sampler.
             if sampler.epoch == self._epoch - 1 or self._epoch == 0 == sampler.epoch:
                 sampler.set_epoch(self._epoch)
             self._epoch = sampler.epoch + 1
@@ -156,22 +112,3 @@ def _moved(batch: Any, device: torch.device, non_blocking: bool) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch)(_moved(value, device, non_blocking) for value in batch)
     return batch
-
-
-def enable_reproducibility(seed: int = 0) -> None:
-    """Limit what is random in a training function: seeds, and algorithms that vary between runs.
-
-    It cannot make all results equal across machines and versions.
-    """
-    import os
-
-    import numpy as np
-    import torch
-
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
-    torch.use_deterministic_algorithms(True)
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.deterministic = True
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS is deterministic only with a fixed workspace

@@ -1,0 +1,25 @@
+"""Making a torch training repeatable."""
+
+from __future__ import annotations
+
+import os
+import random
+
+__all__ = ["enable_reproducibility"]
+
+
+def enable_reproducibility(seed: int = 0) -> None:
+    """Make runs of a training function repeatable: set all seeds, and use deterministic algorithms.
+
+    Results may still differ between machines, and between versions of torch.
+    """
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS is deterministic only with a fixed workspace
