@@ -10,7 +10,7 @@ from trainlib._data.config import DataConfig
 from trainlib._execution.backend import BackendConfig
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig, require_values
-from trainlib.errors import RunNotFoundError
+from trainlib.errors import InvalidArgumentError, RunNotFoundError
 from trainlib.result import Result
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class BaseTrainer:
         self.run_config = _as_config(RunConfig, run_config, "run_config")
         if resume_from_checkpoint is not None:
             if not isinstance(resume_from_checkpoint, Checkpoint):
-                raise TypeError(
+                raise InvalidArgumentError(
                     f"resume_from_checkpoint is a {type(resume_from_checkpoint).__name__}: pass a trainlib.Checkpoint, "
                     "e.g. Checkpoint.from_directory(path) or result.checkpoint"
                 )
@@ -134,9 +134,9 @@ class DataParallelTrainer(BaseTrainer):
         )
         self._takes_config = _takes_config(train_loop_per_worker)
         if train_loop_config is not None and not isinstance(train_loop_config, dict):
-            raise TypeError(f"train_loop_config is a {type(train_loop_config).__name__}: pass a dict")
+            raise InvalidArgumentError(f"train_loop_config is a {type(train_loop_config).__name__}: pass a dict")
         if backend_config is not None and not isinstance(backend_config, BackendConfig):
-            raise TypeError(
+            raise InvalidArgumentError(
                 f"backend_config is a {type(backend_config).__name__}: pass a BackendConfig, e.g. TorchConfig()"
             )
         self.train_loop_per_worker = train_loop_per_worker
@@ -190,9 +190,13 @@ class DataParallelTrainer(BaseTrainer):
             settings["datasets"] = unpacked(settings.get("datasets"))
         known = set(inspect.signature(cls.__init__).parameters)
         if unknown := changes.keys() - known:
-            raise TypeError(f"{cls.__name__}.restore() got unknown argument(s): {', '.join(sorted(unknown))}")
+            raise InvalidArgumentError(
+                f"{cls.__name__}.restore() got unknown argument(s): {', '.join(sorted(unknown))}"
+            )
         if foreign := settings.keys() - known:
-            raise TypeError(f"that training has {', '.join(sorted(foreign))}: restore it with the trainer that made it")
+            raise InvalidArgumentError(
+                f"that training has {', '.join(sorted(foreign))}: restore it with the trainer that made it"
+            )
         trainer = cls(**{**settings, **changes})
         trainer.restored_run = run_id
         return trainer
@@ -201,7 +205,7 @@ class DataParallelTrainer(BaseTrainer):
         """What :meth:`restore` needs in another process. Callbacks belong to this one and are left out.
 
         Raises:
-            TypeError: the training function or its config cannot be sent to another process.
+            InvalidArgumentError: the training function or its config cannot be sent to another process.
         """
         import cloudpickle
 
@@ -214,7 +218,7 @@ class DataParallelTrainer(BaseTrainer):
             return cloudpickle.dumps(settings)  # type: ignore[no-any-return]
         except Exception as error:  # pickling runs the code of whatever is pickled
             name = getattr(self.train_loop_per_worker, "__name__", repr(self.train_loop_per_worker))
-            raise TypeError(
+            raise InvalidArgumentError(
                 f"the training function {name} or its config cannot be sent to the workers: {error}. Create such objects "
                 "inside the function, or pass what they are made of."
             ) from error
@@ -244,7 +248,7 @@ def backend_config_of(kind: type[C], **spellings: C | None) -> C:
         raise ValueError(f"{' and '.join(given)} are the same argument: pass one of them")
     for name, value in given.items():
         if not isinstance(value, kind):
-            raise TypeError(f"{name} is a {type(value).__name__}: pass a {kind.__name__}")
+            raise InvalidArgumentError(f"{name} is a {type(value).__name__}: pass a {kind.__name__}")
         return value
     return kind()
 
@@ -257,14 +261,14 @@ def _as_config(model: Any, value: Any, name: str) -> Any:
     if isinstance(value, model):
         require_values(value, name)
         return value
-    raise TypeError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
+    raise InvalidArgumentError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
 
 
 def _as_datasets(datasets: Any, config: Any) -> tuple[dict[str, Any], DataConfig]:
     from trainlib._data.datasets import require_dataset
 
     if datasets is not None and not isinstance(datasets, dict):
-        raise TypeError(f"datasets is a {type(datasets).__name__}: pass a dict, e.g. {{'train': ...}}")
+        raise InvalidArgumentError(f"datasets is a {type(datasets).__name__}: pass a dict, e.g. {{'train': ...}}")
     for name, given in (datasets or {}).items():
         require_dataset(name, given)
     config = _as_config(DataConfig, config, "dataset_config")
@@ -295,7 +299,7 @@ def _as_preprocessor(preprocessor: Any, datasets: dict[str, Any]) -> Any:
 def _takes_config(function: Any) -> bool:
     """Whether a training function takes the config. It has no parameter or one; anything else is an error."""
     if not callable(function):
-        raise TypeError(f"train_loop_per_worker is a {type(function).__name__}: pass a function")
+        raise InvalidArgumentError(f"train_loop_per_worker is a {type(function).__name__}: pass a function")
     parameters = [
         parameter
         for parameter in inspect.signature(function).parameters.values()

@@ -12,6 +12,7 @@ from trainlib._execution.backend import BackendConfig
 from trainlib._frameworks import trainers
 from trainlib.checkpoint import FILLED_IN, Checkpoint
 from trainlib.config import FailureConfig, RunConfig, ScalingConfig
+from trainlib.errors import InvalidArgumentError
 from trainlib.result import Result
 from trainlib.trainer import DataParallelTrainer, TrainLoop
 
@@ -120,7 +121,9 @@ class Trainer:
                 "the trainer is not running: call start() before run(), and shutdown() after the last run"
             )
         if checkpoint is not None and not isinstance(checkpoint, (dict, Checkpoint)):
-            raise TypeError(f"checkpoint is a {type(checkpoint).__name__}: pass a dict, or a trainlib.Checkpoint")
+            raise InvalidArgumentError(
+                f"checkpoint is a {type(checkpoint).__name__}: pass a dict, or a trainlib.Checkpoint"
+            )
         given = Checkpoint.from_dict(checkpoint) if isinstance(checkpoint, dict) else checkpoint
         trainer = self._made(train_func, config, callbacks=callbacks, dataset=dataset, checkpoint=given)
         self.latest_result, self._given = None, given
@@ -183,9 +186,9 @@ class Trainer:
     ) -> DataParallelTrainer:
         """The framework's own trainer for one training function."""
         if not callable(train_func):
-            raise TypeError(f"train_func is a {type(train_func).__name__}: pass a function")
+            raise InvalidArgumentError(f"train_func is a {type(train_func).__name__}: pass a function")
         if config is not None and not isinstance(config, dict):
-            raise TypeError(f"config is a {type(config).__name__}: pass a dict")
+            raise InvalidArgumentError(f"config is a {type(config).__name__}: pass a dict")
         settings: dict[str, Any] = {self._kind._backend_argument: self._backend}
         return self._kind(
             train_func,
@@ -204,7 +207,9 @@ def _chosen(backend: Any) -> tuple[type[DataParallelTrainer], BackendConfig | No
         return trainers().get(backend.framework, DataParallelTrainer), backend
     names = ", ".join(map(repr, _BACKENDS))
     if not isinstance(backend, str):
-        raise TypeError(f"backend is a {type(backend).__name__}: pass {names}, or settings such as TorchConfig()")
+        raise InvalidArgumentError(
+            f"backend is a {type(backend).__name__}: pass {names}, or settings such as TorchConfig()"
+        )
     if backend not in _BACKENDS:
         raise ValueError(f"backend is {backend!r}: pass {names}, or settings such as TorchConfig()")
     return trainers()[backend], None
@@ -218,4 +223,4 @@ def _below_runs(path: str | os.PathLike[str]) -> str:
 
 def _require_at_least(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} is {value!r}: pass a whole number that is {least} or more")
+        raise InvalidArgumentError(f"{name} is {value!r}: pass a whole number that is {least} or more")

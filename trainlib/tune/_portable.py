@@ -30,7 +30,7 @@ def packed(trainable: Any, param_space: dict[str, Any]) -> dict[str, Any]:
     """What is tuned, and the space, without what only this process can hold.
 
     Raises:
-        TypeError: a training function or its config cannot be sent to another process.
+        InvalidArgumentError: a training function or its config cannot be sent to another process.
     """
     space = {**param_space}
     if _DATASETS in space:

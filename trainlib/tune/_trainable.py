@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from trainlib.config import RunConfig
+from trainlib.errors import InvalidArgumentError
 from trainlib.session import report
 from trainlib.trainer import BaseTrainer, DataParallelTrainer
 from trainlib.tune._domains import Categorical
@@ -38,7 +39,7 @@ class Trainable:
     def __init__(self, given: Any) -> None:
         domain = as_domain(given)
         if domain is not None and not isinstance(domain, Categorical):
-            raise TypeError("a sweep over trainers takes tune.choice([...]) or tune.grid_search([...])")
+            raise InvalidArgumentError("a sweep over trainers takes tune.choice([...]) or tune.grid_search([...])")
         values = domain.values if isinstance(domain, Categorical) else (given,)
         self.trainers = [_as_trainer(value) for value in values]
         self.is_function = not any(isinstance(value, BaseTrainer) for value in values)
@@ -158,10 +159,12 @@ def _as_trainer(value: Any) -> DataParallelTrainer:
                 raise ValueError(f"the trainer's {name} has a search space in it: put that into Tuner's param_space")
         return value
     if isinstance(value, BaseTrainer):
-        raise TypeError(f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function")
+        raise InvalidArgumentError(
+            f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function"
+        )
     if callable(value) and not isinstance(value, type):
         return DataParallelTrainer(ReportsWhatIsReturned(value))
-    raise TypeError(f"a Tuner got {value!r}: pass a trainer, or a training function")
+    raise InvalidArgumentError(f"a Tuner got {value!r}: pass a trainer, or a training function")
 
 
 def merged(old: Any, new: Any) -> Any:

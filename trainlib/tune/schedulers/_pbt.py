@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from trainlib.errors import InvalidArgumentError
 from trainlib.tune._domains import Categorical, Domain
 from trainlib.tune._sample import as_domain
 from trainlib.tune.schedulers._scheduler import Mode, TrialScheduler, Verdict
@@ -157,7 +158,7 @@ def _mutations(tree: Mapping[str, Any], path: Path = ()) -> Sequence[tuple[Path,
         elif callable(value):
             found.append(((*path, key), value))
         else:
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"hyperparam_mutations[{key!r}] is {value!r}: give a list of values, a function, or a space such as "
                 "tune.uniform(0, 1)"
             )
