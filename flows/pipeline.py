@@ -82,7 +82,7 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
     _step(1, f"preparing {spec.data.source}")
     data = preprocess(spec.data, say=_say if shows_trainings.get() else None)
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
-    training = train_here(spec.train.on(data).trainer())
+    training = train_here(spec.train.on(data).inspected())
     assert training.run_id is not None
     _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
     selection = select_checkpoint([training.run_id], spec.metric, spec.mode)

@@ -47,7 +47,7 @@ WRONG = {
     "values of a choice": lambda: tune.choice(5),
     "a sampling function": lambda: tune.sample_from(5),
     "a bound": lambda: tune.uniform("low", "high"),
-    "a function that cannot be pickled": lambda: DataParallelTrainer(lambda: lock).dumps(),
+    "a function that cannot be pickled": lambda: DataParallelTrainer(lambda: lock).inspect(),
 }
 
 

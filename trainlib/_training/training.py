@@ -41,7 +41,8 @@ from trainlib.session import TrainContext
 
 if TYPE_CHECKING:
     from trainlib._data.ingest import Ingest
-    from trainlib.trainer import DataParallelTrainer
+    from trainlib._data.sources import Source
+    from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
 _SAVING_NOTICE_S = 5.0
 _EPOCH_PARAMS = ("num_epochs", "epochs", "max_epochs", "num_iterations")
@@ -53,7 +54,13 @@ class Training:
     It does not decide to retry: the error says whether the budget allows it, and Prefect does it.
     """
 
-    def __init__(self, trainer: DataParallelTrainer, run: RegisteredRun, listeners: list[Listener]) -> None:
+    def __init__(
+        self,
+        trainer: DataParallelTrainer,
+        run: RegisteredRun,
+        listeners: list[Listener],
+        sources: dict[str, Source],
+    ) -> None:
         self.trainer = trainer
         self.run = run
         self.listeners = listeners
@@ -61,7 +68,7 @@ class Training:
         self._failures: Counter[Cause] = Counter()
         self._members: list[Member] = []
         self._preprocessor_before = _fitted_before(trainer, run)
-        self._ingest = _ingest_of(trainer, self._preprocessor_before or trainer.preprocessor)
+        self._ingest = _ingest_of(trainer, sources, self._preprocessor_before or trainer.preprocessor)
         self._data_is_logged = False
         self._rows = RowCounts(trainer.scaling_config.num_workers)
         self._ending = threading.Event()
@@ -88,18 +95,17 @@ class Training:
     @classmethod
     def open(
         cls,
-        trainer: DataParallelTrainer,
+        inspected: InspectedTrainer,
         *,
         flow_run_id: str | None = None,
         tags: dict[str, str] | None = None,
         listeners: list[Listener],
     ) -> Training:
         """Find or create the training's run, and describe it."""
+        trainer = inspected.trainer
         config, extra = with_mlflow_callback(trainer.run_config)
         if trainer.resume_from_checkpoint is not None:
             trainer.resume_from_checkpoint.require()
-        trainer.sources  # noqa: B018  # data that cannot be read are told before there is a run
-        settings = trainer.dumps()
         run = open_run(
             config,
             default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
@@ -111,8 +117,8 @@ class Training:
         try:
             run.describe(params=params_of(trainer), tags={"trainlib.framework": trainer.backend_config.framework})
             if not run.continued:
-                run.save_trainer(settings)
-            training = cls(trainer, run, listeners)
+                run.save_trainer(inspected.pickled)
+            training = cls(trainer, run, listeners, inspected.sources)
             for callback in training._callbacks:
                 callback.setup(stop=config.stop, num_samples=1, total_num_samples=1)
         except BaseException:
@@ -127,7 +133,7 @@ class Training:
         """The training of a trial, whose run a sweep has opened; ``params`` are written with its first metrics."""
         if params or not run.continued:
             run.metrics.note(params=flat({**params_of(trainer), **params}))
-        return cls(trainer, run, listeners)
+        return cls(trainer, run, listeners, trainer.inspect_data())
 
     def take_over(
         self,
@@ -381,12 +387,12 @@ def _fitted_before(trainer: DataParallelTrainer, run: RegisteredRun) -> Any:
     return cloudpickle.loads(kept) if kept is not None else None
 
 
-def _ingest_of(trainer: DataParallelTrainer, preprocessor: Any) -> Ingest | None:
+def _ingest_of(trainer: DataParallelTrainer, sources: dict[str, Source], preprocessor: Any) -> Ingest | None:
     if not trainer.datasets:
         return None
     from trainlib._data.ingest import Ingest
 
-    return Ingest(trainer.datasets, sources=trainer.sources, config=trainer.dataset_config, preprocessor=preprocessor)
+    return Ingest(trainer.datasets, sources=sources, config=trainer.dataset_config, preprocessor=preprocessor)
 
 
 def params_of(trainer: DataParallelTrainer) -> dict[str, Any]:

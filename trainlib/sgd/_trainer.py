@@ -7,22 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainlib import _rooms as rooms
 from trainlib import _storage as storage
 from trainlib._execution.backend import BackendConfig
-from trainlib._frameworks import trainers
+from trainlib._settings import TrainLoop
 from trainlib.checkpoint import FILLED_IN, Checkpoint
 from trainlib.config import FailureConfig, RunConfig, ScalingConfig
 from trainlib.errors import InvalidArgumentError
 from trainlib.result import Result
-from trainlib.trainer import DataParallelTrainer, TrainLoop
+from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
     from trainlib.callbacks import Callback
     from trainlib.tune._trainable import TunedByConfig
 
 __all__ = ["Trainer"]
-
-_BACKENDS = ("torch", "tensorflow", "horovod")
 
 
 class Trainer:
@@ -189,7 +188,7 @@ class Trainer:
             raise InvalidArgumentError(f"train_func is a {type(train_func).__name__}: pass a function")
         if config is not None and not isinstance(config, dict):
             raise InvalidArgumentError(f"config is a {type(config).__name__}: pass a dict")
-        settings: dict[str, Any] = {self._kind._backend_argument: self._backend}
+        framework_settings: dict[str, Any] = {self._kind.room.config_argument: self._backend}
         return self._kind(
             train_func,
             train_loop_config=config,
@@ -197,22 +196,22 @@ class Trainer:
             run_config=RunConfig(storage_path=self._storage_path, callbacks=callbacks, failure_config=self._failures),
             datasets=dataset if dataset is None or isinstance(dataset, dict) else {"train": dataset},
             resume_from_checkpoint=checkpoint,
-            **settings,
+            **framework_settings,
         )
 
 
 def _chosen(backend: Any) -> tuple[type[DataParallelTrainer], BackendConfig | None]:
-    """The trainer for a backend, and its settings where there are any."""
+    """The trainer for a backend, and its settings if they were passed."""
     if isinstance(backend, BackendConfig):
-        return trainers().get(backend.framework, DataParallelTrainer), backend
-    names = ", ".join(map(repr, _BACKENDS))
+        return rooms.room_of(backend).trainer_class(), backend
+    names = ", ".join(map(repr, rooms.ROOMS))
     if not isinstance(backend, str):
         raise InvalidArgumentError(
             f"backend is a {type(backend).__name__}: pass {names}, or settings such as TorchConfig()"
         )
-    if backend not in _BACKENDS:
+    if backend not in rooms.ROOMS:
         raise ValueError(f"backend is {backend!r}: pass {names}, or settings such as TorchConfig()")
-    return trainers()[backend], None
+    return rooms.load(backend).trainer_class(), None
 
 
 def _below_runs(path: str | os.PathLike[str]) -> str:

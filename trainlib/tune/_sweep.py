@@ -185,7 +185,8 @@ class Sweep:
             return self._judge(trial, own, trial_id, result)
 
         callbacks = [self.callbacks] if self.plan.run_config.callbacks else None
-        trial.trainer.run_config = own.model_copy(update={"stop": judge, "callbacks": callbacks, "verbose": 0})
+        run_config = own.model_copy(update={"stop": judge, "callbacks": callbacks, "verbose": 0})
+        trial.trainer = trial.trainer.copy_with(run_config=run_config)
 
     # -- the life of a trial, in its own thread -----------------------------------------------------------
 

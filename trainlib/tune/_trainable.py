@@ -70,7 +70,7 @@ class Trainable:
         tree = dict(param_space)
         if self.is_function:
             tree = {_CONFIG: tree}
-        known = {name for trainer in self.trainers for name in trainer._settings()}
+        known = {name for trainer in self.trainers for name in trainer.arguments()}
         if unknown := sorted(map(str, tree.keys() - known)):
             raise ValueError(
                 f"param_space has {', '.join(map(repr, unknown))}, which no setting of {self.name} is called. There are "
@@ -99,11 +99,11 @@ class Trainable:
         settings go before both.
         """
         base = tree[_TRAINER].trainer if _TRAINER in tree else self.trainers[0]
-        settings = {**base._settings(), "run_config": merged(base.run_config, run_fields)}
+        arguments = {**base.arguments(), "run_config": merged(base.run_config, run_fields)}
         for key, value in tree.items():
-            if key != _TRAINER and key in settings:
-                settings[key] = merged(settings[key], value)
-        return type(base)(**settings)
+            if key != _TRAINER and key in arguments:
+                arguments[key] = merged(arguments[key], value)
+        return base.copy_with(**arguments)
 
 
 class Candidate:
@@ -154,7 +154,7 @@ def _as_trainer(value: Any) -> DataParallelTrainer:
     if isinstance(value, TunedByConfig):
         value = value.trainer
     if isinstance(value, DataParallelTrainer):
-        for name, setting in value._settings().items():
+        for name, setting in value.arguments().items():
             if isinstance(setting, dict) and next(leaves(Space(setting).tree), None) is not None:
                 raise ValueError(f"the trainer's {name} has a search space in it: put that into Tuner's param_space")
         return value

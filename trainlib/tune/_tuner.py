@@ -120,7 +120,7 @@ class Tuner:
             raise RunNotFoundError("that ResultGrid has no run_id: it did not come from fit()")
         run_id, data = load_trainer(name)
         kept = cloudpickle.loads(data)
-        if "trainable" not in kept:
+        if not isinstance(kept, dict):
             raise InvalidArgumentError(
                 f"{name!r} is a training, not a sweep: restore it with its trainer, e.g. TorchTrainer.restore"
             )
@@ -143,7 +143,7 @@ class Tuner:
         scheduler = self.tune_config.make_scheduler()
         space = self._trainable.space(self._param_space)
         for trainer in self._trainable.with_each_dataset(space):
-            trainer.look_at_data()  # what cannot be read is told before anything starts
+            trainer.inspect_data()  # what cannot be read is told before anything starts
         if isinstance(scheduler, PopulationBasedTraining):
             require_mutations(scheduler, self._param_space)
         if scheduler.needs_checkpoints and self.run_config.checkpoint_config.num_to_keep == 0:
