@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cloudpickle
 import filelock
@@ -26,7 +26,7 @@ from trainlib._data.explaining import explained
 from trainlib._data.prepared import MANIFEST, PreparedData, manifest_text, read_manifest
 from trainlib._data.preprocessors import fingerprint, fitted, in_words, require_columns, require_numbers
 from trainlib._data.sources import Source, look_at
-from trainlib._data.spec import DIGITS, PreprocessSpec
+from trainlib._data.spec import PreprocessSpec
 from trainlib._data.splitting import require_split, split, split_column
 from trainlib.checkpoint import PREPROCESSOR_FILE
 from trainlib.errors import DataError
@@ -50,10 +50,8 @@ class Preparation:
     """What is to be prepared, looked at and checked, and where it will be."""
 
     spec: PreprocessSpec
-    source: Source | None
-    """None for scikit-learn's digits."""
+    source: Source
     source_digest: str
-    schema: pa.Schema
     preprocessor: Preprocessor | None
     """Not fitted yet."""
     key: str
@@ -70,7 +68,8 @@ def plan(spec: PreprocessSpec, preprocessor: Preprocessor | None = None) -> Prep
     Raises:
         DataError: what is wrong, and with which file or column.
     """
-    source, digest, schema = _look(spec.source)
+    source = look_at(spec.source)
+    schema, digest = source.schema, source.digest()
     where = spec.source
     columns = list(schema.names)
     for column, what in ((spec.target, "target"), (split_column(spec.split, spec.target), "split")):
@@ -83,7 +82,7 @@ def plan(spec: PreprocessSpec, preprocessor: Preprocessor | None = None) -> Prep
         require_numbers(preprocessor, schema, where)
     key = _key(spec, digest, preprocessor)
     root = spec.storage_path or str(storage.home() / "data")
-    return Preparation(spec, source, digest, schema, preprocessor, key, storage.absolute(storage.join(root, key)))
+    return Preparation(spec, source, digest, preprocessor, key, storage.absolute(storage.join(root, key)))
 
 
 def prepare(preparation: Preparation, say: Say) -> PreparedData:
@@ -157,33 +156,11 @@ def _prepare(preparation: Preparation, say: Say) -> PreparedData:
     return prepared
 
 
-# -- looking and reading --------------------------------------------------------------------------------
-
-
-def _look(uri: str) -> tuple[Source | None, str, pa.Schema]:
-    if uri != DIGITS:
-        source = look_at(uri)
-        return source, source.digest(), source.schema
-    import pyarrow as pa
-
-    table = _digits()
-    import sklearn
-
-    return None, f"scikit-learn {sklearn.__version__}", pa.Schema.from_pandas(table)
-
-
-def _digits() -> Any:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise ImportError(f"{DIGITS} needs scikit-learn: pip install 'trainlib[sklearn]'") from error
-    return load_digits(as_frame=True).frame
+# -- reading --------------------------------------------------------------------------------------------
 
 
 def _read(preparation: Preparation) -> ray.data.Dataset:
-    import ray.data
-
-    dataset = preparation.source.read() if preparation.source is not None else ray.data.from_pandas(_digits())
+    dataset = preparation.source.read()
     # The same inputs give the same rows in the same order.
     dataset.context.execution_options.preserve_order = True
     return dataset
@@ -277,7 +254,7 @@ def _described(preparation: Preparation, folder: str, preprocessor: Preprocessor
     place = preparation.folder if storage.local_path(folder) is not None else folder
     digest = hashlib.sha256((train.digest() + validation.digest()).encode()).hexdigest()[:16]
     return PreparedData(
-        source=preparation.source.uri if preparation.source else spec.source,
+        source=preparation.source.uri,
         source_digest=preparation.source_digest,
         folder=preparation.folder,
         train=storage.join(place, "train"),
