@@ -7,8 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 EXTRAS := torch,sklearn,tensorboard,dev
-# Only the tests and the benchmarks need all backends.
-MORE := tensorflow,horovod
+# Only the tests and the benchmarks need all frameworks.
+MORE := frameworks
 BACKENDS := $(VENV)/.ready-backends
 
 # Everything that `make` runs keeps its state in this folder, and `make clean` removes it.

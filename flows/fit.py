@@ -18,18 +18,16 @@ from trainlib.tune._tuner import Tuner
 
 
 def fit(trainer: DataParallelTrainer) -> Result:
-    """Train, and wait for it."""
-    # What cannot be read, or sent to workers, is told before anything starts.
-    trainer.look_at_data()
-    trainer.dumps()
+    """Train, and wait for the result."""
+    inspected = trainer.inspect()  # bad data or settings are an error here, before anything starts
     if trainer.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
-    return local.run(lambda: train(TrainSpec.of(trainer)), trainer.scaling_config, trainer.backend_config)
+    return local.run(lambda: train(TrainSpec.of_inspected(inspected)), trainer.scaling_config, trainer.backend_config)
 
 
 def tune(tuner: Tuner) -> ResultGrid:
-    """Run all trials, and wait for them."""
-    plan = tuner.plan  # what makes no sense is told before anything starts
+    """Run all trials, and wait for the results."""
+    plan = tuner.plan  # bad data or settings are an error here, before anything starts
     if plan.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
     trainer = tuner.trainer

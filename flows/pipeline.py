@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 
 from trainlib._data.manifest import PreprocessedData
-from trainlib._data.spec import DIGITS, PreprocessSpec, StepSpec
+from trainlib._data.spec import PreprocessSpec
 from trainlib._registry.models import ModelVersion, Selection
-from trainlib.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
 from trainlib.flows.local import shows_trainings
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.train import train_here
@@ -21,7 +20,7 @@ from trainlib.tasks.preprocess import preprocess
 from trainlib.tasks.register_model import register_model
 from trainlib.tasks.select_checkpoint import select_checkpoint
 
-__all__ = ["PipelineResult", "PipelineSpec", "digits", "pipeline"]
+__all__ = ["PipelineResult", "PipelineSpec", "pipeline"]
 
 
 class PipelineSpec(BaseModel):
@@ -29,25 +28,28 @@ class PipelineSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    data: PreprocessSpec = Field(description="What to train on.", json_schema_extra={"position": 0})
+    data: PreprocessSpec = Field(description="The data, and how to prepare them.", json_schema_extra={"position": 0})
     train: TrainSpec = Field(
-        description="What to train. It gets the datasets train and validation, and in its config the target.",
+        description="What to train. The training function gets the datasets 'train' and 'validation', and the target "
+        "column's name in its config.",
         json_schema_extra={"position": 1},
     )
     metric: str = Field(
-        default="accuracy", description="What the best checkpoint is best in.", json_schema_extra={"position": 2}
+        default="accuracy", description="The metric that ranks checkpoints.", json_schema_extra={"position": 2}
     )
     mode: Literal["max", "min"] = Field(
-        default="max", description="Whether a high or a low value is better.", json_schema_extra={"position": 3}
+        default="max",
+        description="Whether a high or a low value of the metric is better.",
+        json_schema_extra={"position": 3},
     )
     model_name: str = Field(
-        default="digits", min_length=1, description="The registered model.", json_schema_extra={"position": 4}
+        min_length=1, description="The name of the registered model.", json_schema_extra={"position": 4}
     )
 
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """What the steps of the pipeline gave."""
+    """The results of the pipeline's steps."""
 
     data: PreprocessedData
     training: Result
@@ -55,26 +57,9 @@ class PipelineResult:
     version: ModelVersion
 
 
-def digits(num_workers: int = 2, num_epochs: int = 12) -> PipelineSpec:
-    """The demonstration: a small torch network on scikit-learn's digits."""
-    return PipelineSpec(
-        data=PreprocessSpec(source=DIGITS, target="target", steps=[StepSpec(name="StandardScaler")]),
-        train=TrainSpec(
-            train_loop="trainlib.demo:train_digits",
-            train_loop_config={"num_epochs": num_epochs, "lr": 0.005, "batch_size": 32, "hidden": 64},
-            scaling_config=ScalingConfig(num_workers=num_workers),
-            run_config=RunConfig(
-                experiment_name="digits",
-                checkpoint_config=CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="accuracy"),
-                failure_config=FailureConfig(max_failures=2),
-            ),
-        ),
-    )
-
-
 @flow(name="pipeline", flow_run_name="pipeline · {spec.model_name}", persist_result=False)
 def pipeline(spec: PipelineSpec) -> PipelineResult:
-    """Prepare data, train on them, select the best checkpoint and register it as a model.
+    """Prepare data, train on them, select the best checkpoint, and register it as a model.
 
     Args:
         spec: What to prepare, train, select and register.
@@ -82,7 +67,7 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
     _step(1, f"preparing {spec.data.source}")
     data = preprocess(spec.data, say=_say if shows_trainings.get() else None)
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
-    training = train_here(spec.train.on(data).trainer())
+    training = train_here(spec.train.on(data).inspected())
     assert training.run_id is not None
     _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
     selection = select_checkpoint([training.run_id], spec.metric, spec.mode)

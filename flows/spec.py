@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
+from trainlib import _rooms as rooms
 from trainlib._data.config import DataConfig
 from trainlib._data.manifest import PreprocessedData
-from trainlib._frameworks import trainers
 from trainlib.config import RunConfig, ScalingConfig
-from trainlib.trainer import DataParallelTrainer
+from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
 __all__ = ["TrainSpec"]
+
+
+def _choose_framework(schema: dict[str, Any]) -> None:
+    """Make the form's field a dropdown of the frameworks that there are."""
+    schema.update(enum=rooms.choices(), position=1)
 
 
 class TrainSpec(BaseModel):
@@ -31,22 +36,30 @@ class TrainSpec(BaseModel):
         description="The training function, as module:function.",
         json_schema_extra={"position": 0},
     )
-    framework: Literal["torch", "tensorflow", "horovod", "function"] = Field(
-        default="torch", description="What is set up around it.", json_schema_extra={"position": 1}
+    framework: str = Field(
+        default="torch",
+        description="The framework to set up around the training function; 'function' sets up none.",
+        json_schema_extra=_choose_framework,
     )
     train_loop_config: dict[str, Any] = Field(
-        default_factory=dict, description="What it is called with.", json_schema_extra={"position": 2}
+        default_factory=dict,
+        description="What the training function is called with.",
+        json_schema_extra={"position": 2},
     )
     scaling_config: ScalingConfig = Field(
-        default_factory=ScalingConfig, description="How many workers.", json_schema_extra={"position": 3}
+        default_factory=ScalingConfig,
+        description="How many workers, and what each gets.",
+        json_schema_extra={"position": 3},
     )
     run_config: RunConfig = Field(
-        default_factory=RunConfig, description="How it is kept.", json_schema_extra={"position": 4}
+        default_factory=RunConfig,
+        description="Where the training is kept, what is retried, and which checkpoints stay.",
+        json_schema_extra={"position": 4},
     )
     datasets: dict[str, str] = Field(
         default_factory=dict,
-        description="What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files. train is "
-        "split across the workers, others are whole on each.",
+        description="What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files. 'train' is "
+        "split across the workers, the others are whole on each worker.",
         json_schema_extra={"position": 5},
     )
     dataset_config: DataConfig = Field(
@@ -54,16 +67,24 @@ class TrainSpec(BaseModel):
     )
 
     _trainer: DataParallelTrainer | None = PrivateAttr(default=None)
+    _inspected: InspectedTrainer | None = PrivateAttr(default=None)
+
+    @field_validator("framework")
+    @classmethod
+    def _framework_exists(cls, value: str) -> str:
+        if value not in rooms.choices():
+            raise ValueError(f"framework is {value!r}: choose one of {', '.join(rooms.choices())}")
+        return value
 
     @classmethod
     def of(cls, trainer: DataParallelTrainer) -> TrainSpec:
-        """Of a trainer in this process, which is then run as it is; the fields tell people what it is."""
+        """The form that shows a trainer of this process. :meth:`trainer` gives that very trainer."""
         function = trainer.train_loop_per_worker
         module = getattr(function, "__module__", None) or "__main__"
         name = getattr(function, "__qualname__", None) or type(function).__name__
         spec = cls.model_construct(
             train_loop=f"{module}:{name}",
-            framework=trainer.backend_config.framework,  # type: ignore[arg-type]
+            framework=trainer.backend_config.framework,
             train_loop_config={key: shown(value) for key, value in (trainer.train_loop_config or {}).items()},
             scaling_config=trainer.scaling_config,
             run_config=trainer.run_config.model_copy(update={"stop": shown(trainer.run_config.stop)}),
@@ -73,19 +94,26 @@ class TrainSpec(BaseModel):
         spec._trainer = trainer
         return spec
 
+    @classmethod
+    def of_inspected(cls, inspected: InspectedTrainer) -> TrainSpec:
+        """The form that shows a trainer which was inspected already, so that the flow does not do it again."""
+        spec = cls.of(inspected.trainer)
+        spec._inspected = inspected
+        return spec
+
     def on(self, data: PreprocessedData) -> TrainSpec:
-        """The same, on prepared data."""
+        """The same training on preprocessed data."""
         config = {"target": data.target, **self.train_loop_config}
         return TrainSpec(**{**dict(self), "datasets": {**data.datasets, **self.datasets}, "train_loop_config": config})
 
     def trainer(self) -> DataParallelTrainer:
-        """The trainer that this describes.
+        """The trainer that this form describes.
 
         Raises:
-            ValueError: there is no such function.
+            ValueError: the training function cannot be loaded.
         """
         if self._trainer is None:
-            self._trainer = trainers()[self.framework](
+            self._trainer = rooms.load(self.framework).trainer_class()(
                 _load(self.train_loop),
                 train_loop_config=self.train_loop_config,
                 scaling_config=self.scaling_config,
@@ -94,6 +122,15 @@ class TrainSpec(BaseModel):
                 dataset_config=self.dataset_config,
             )
         return self._trainer
+
+    def inspected(self) -> InspectedTrainer:
+        """The trainer, inspected: by ``fit()`` already, or now, in a run of a deployment.
+
+        Raises:
+            ValueError: the training function cannot be loaded.
+            DataError: a dataset is missing or unusable.
+        """
+        return self._inspected or self.trainer().inspect()
 
 
 def _load(path: str) -> Any:
@@ -104,14 +141,14 @@ def _load(path: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise ValueError(
-            f"train_loop is {path!r}, but it cannot be loaded ({error}): write it as module:function, of a module that "
-            "can be imported where the flow runs"
+            f"train_loop is {path!r}, but it cannot be loaded ({error}). Write it as module:function, with a module that "
+            "can be imported where the flow runs."
         ) from error
     return found
 
 
 def shown(value: Any) -> Any:
-    """A value as it can stand in a form: plain data as it is, anything else by its looks."""
+    """A value as a form can show it: plain data as it is, anything else as text."""
     if isinstance(value, dict):
         return {str(key): shown(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -15,7 +15,7 @@ from trainlib.flows.local import shows_trainings
 from trainlib.flows.spec import TrainSpec
 from trainlib.result import Result
 from trainlib.tasks.train import train as train_task
-from trainlib.trainer import DataParallelTrainer
+from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
 
 def run_name(trainer: DataParallelTrainer) -> str:
@@ -34,16 +34,17 @@ def train(spec: TrainSpec) -> Result:
     Args:
         spec: What to train, on how many workers, and how it is kept.
     """
-    return train_here(spec.trainer())
+    return train_here(spec.inspected())
 
 
-def train_here(trainer: DataParallelTrainer) -> Result:
+def train_here(inspected: InspectedTrainer) -> Result:
     """Train within the flow run that this is called in."""
+    trainer = inspected.trainer
     flow_run_id = str(flow_run.id)
     url = flow_run_url(flow_run_id)
     screens = [Terminal(run_name(trainer), trainer.run_config.verbose)] if shows_trainings.get() else []
     training = open_training(
-        trainer,
+        inspected,
         flow_run_id=flow_run_id,
         tags={"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"},
         display=Display(screens),

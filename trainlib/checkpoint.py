@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from trainlib import _storage as storage
-from trainlib.errors import CheckpointNotFoundError
+from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
@@ -40,7 +40,7 @@ class Checkpoint:
         if (path is None) == (data is None):
             raise ValueError("a checkpoint needs a directory or URI, or a dict: pass one of them")
         if data is not None and not isinstance(data, dict):
-            raise TypeError(f"Checkpoint.from_dict() takes a dict, got {type(data).__name__}")
+            raise InvalidArgumentError(f"Checkpoint.from_dict() takes a dict, got {type(data).__name__}")
         self._data = data
         self._location = storage.absolute(str(path)) if path is not None else None
 

@@ -28,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="trainlib", description="Training as a pipeline: Prefect, Ray and MLflow.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
-    demo = commands.add_parser("demo", help="prepare, train, select and register a digits model")
+    demo = commands.add_parser(
+        "demo", help="prepare data, train a small network on them, and register the best checkpoint"
+    )
     demo.add_argument("--workers", type=int, default=2, help="processes that train together (default: %(default)s)")
     demo.add_argument("--epochs", type=int, default=12, help="epochs to train (default: %(default)s)")
     up = commands.add_parser("up", help="serve the Prefect and MLflow UIs on the local databases")
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "demo":
             return run_demo(options.workers, options.epochs)
         return serve(options.prefect_port, options.mlflow_port)
-    except (TrainlibError, ValueError, OSError) as error:
+    except (TrainlibError, ImportError, ValueError, OSError) as error:
         Console(stderr=True).print(f"trainlib {options.command}: {error}", style="red", soft_wrap=True, markup=False)
         return 1
     except KeyboardInterrupt:
@@ -47,11 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_demo(workers: int, epochs: int) -> int:
-    """Run the pipeline on scikit-learn's digits, and show what came out of it."""
+    """Run the pipeline on a file of handwritten digits, and show the result."""
     console = Console(highlight=False)
     console.print(f"Starting Ray, Prefect and MLflow; everything is kept in {storage.home()}", soft_wrap=True)
     from trainlib.flows import embedded, local
-    from trainlib.flows.pipeline import digits, pipeline
+    from trainlib.flows.demo import digits
+    from trainlib.flows.pipeline import pipeline
 
     spec = digits(workers, epochs)
     trainer = spec.train.trainer()

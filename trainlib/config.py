@@ -18,29 +18,35 @@ class _Config(BaseModel):
     model_config = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
 
     def __init__(self, **values: Any) -> None:
-        """A config. With a search space in the place of a value, it is one only for Tuner's ``param_space``."""
+        """Check the values and keep them. Any value may be a search space, for use in Tuner's ``param_space`` only."""
         if not _has_space(values):
             super().__init__(**values)
             return
         if unknown := values.keys() - type(self).model_fields.keys():
-            raise ValueError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
+            raise ValueError(
+                f"{type(self).__name__} has no setting named {', '.join(sorted(unknown))}. It has "
+                f"{', '.join(type(self).model_fields)}."
+            )
         template = type(self).model_construct(**values)
         for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
             object.__setattr__(self, name, getattr(template, name))
 
 
 def require_values(config: BaseModel, name: str) -> None:
-    """Refuse search spaces in the place of values.
+    """Check that a config holds values only, since a trainer cannot train with a search space.
 
     Raises:
-        ValueError: there is one.
+        ValueError: a value is a search space.
     """
     if _has_space({field: getattr(config, field) for field in config.model_fields_set}):
         raise ValueError(f"{name} has a search space in it: put that into Tuner's param_space")
 
 
 def _has_space(value: Any) -> bool:
-    """Whether some spelling of a search space stands in it. By names: neither tune is imported for that."""
+    """Whether a search space, trainlib's or Ray's, is anywhere in a value.
+
+    Types are compared by module name, so that neither library has to be imported.
+    """
     if isinstance(value, dict):
         return value.keys() == {"grid_search"} or any(_has_space(item) for item in value.values())
     if isinstance(value, _Config):
@@ -85,7 +91,7 @@ class ScalingConfig(_Config):
         return value
 
     @model_validator(mode="after")
-    def _gpu_is_asked_for_once(self) -> ScalingConfig:
+    def _gpu_settings_agree(self) -> ScalingConfig:
         gpus = (self.resources_per_worker or {}).get("GPU")
         if self.use_gpu and gpus == 0:
             raise ValueError("use_gpu is set, but resources_per_worker gives each worker 0 GPU: drop one of them")
@@ -93,17 +99,29 @@ class ScalingConfig(_Config):
             raise ValueError(f"resources_per_worker asks for {gpus:g} GPU a worker: set use_gpu=True as well")
         return self
 
+    @model_validator(mode="after")
+    def _workers_reserve_something(self) -> ScalingConfig:
+        if not self.worker_resources:
+            raise ValueError(
+                f"resources_per_worker reserves nothing for a worker: {self.resources_per_worker}. Ray places a worker "
+                "where it has reserved something. Give an amount above 0, e.g. {'CPU': 0.5}, or leave it out for one CPU."
+            )
+        return self
+
     @property
     def worker_resources(self) -> dict[str, float]:
-        """What one worker reserves, defaults filled in."""
-        resources = {"CPU": 1.0, **({"GPU": 1.0} if self.use_gpu else {}), **(self.resources_per_worker or {})}
-        return {name: float(amount) for name, amount in resources.items() if amount}
+        """What one worker reserves, with defaults filled in and without zeros."""
+        defaults = {"CPU": 1.0, **({"GPU": 1.0} if self.use_gpu else {})}
+        return _above_zero({**defaults, **(self.resources_per_worker or {})})
 
     @property
     def bundles(self) -> list[dict[str, float]]:
-        """What is reserved, one entry a worker; the trainer's own share, if any, comes last."""
-        workers = [dict(self.worker_resources) for _ in range(self.num_workers)]
-        return workers + ([dict(self.trainer_resources)] if self.trainer_resources else [])
+        """What Ray is asked to reserve: one bundle for each worker, then one for the trainer if it needs anything.
+
+        Zeros are left out, and a bundle of nothing but zeros too: Ray refuses an empty bundle.
+        """
+        trainer = _above_zero(self.trainer_resources or {})
+        return [dict(self.worker_resources) for _ in range(self.num_workers)] + ([trainer] if trainer else [])
 
     @property
     def total_resources(self) -> dict[str, float]:
@@ -113,6 +131,10 @@ class ScalingConfig(_Config):
             for name, amount in bundle.items():
                 total[name] = total.get(name, 0.0) + amount
         return total
+
+
+def _above_zero(resources: dict[str, float]) -> dict[str, float]:
+    return {name: float(amount) for name, amount in resources.items() if amount}
 
 
 class CheckpointConfig(_Config):

@@ -1,15 +1,43 @@
-"""The demonstration: a small network on scikit-learn's digits."""
+"""The demonstration: a file of handwritten digits, and a small network that learns them."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
+from trainlib import _storage as storage
 from trainlib import session
 from trainlib.checkpoint import Checkpoint
 
+__all__ = ["digits_file", "train_digits"]
+
+
+def digits_file() -> Path:
+    """scikit-learn's digits as a CSV file in trainlib's home folder: a column for each of 64 pixels, and ``target``.
+
+    The file is written once. To train on data of your own, use the path of your own file in its place.
+    """
+    path = storage.home() / "demo" / "digits.csv"
+    if path.exists():
+        return path
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise ImportError("The demo needs scikit-learn: pip install 'trainlib[sklearn]'") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Under another name first: the file must not exist before it is complete.
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        load_digits(as_frame=True).frame.to_csv(part, index=False)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
 
 def train_digits(config: dict[str, Any]) -> None:
-    """Train a classifier on the datasets ``train`` and ``validation``; resumes from its newest checkpoint.
+    """Train a classifier on the datasets ``train`` and ``validation``, from the newest checkpoint on.
 
     Args:
         config: ``target``, ``num_epochs``, ``lr``, ``batch_size`` (of each worker), ``hidden``.

@@ -16,6 +16,7 @@ __all__ = [
     "DataNotFoundError",
     "HorovodBuildError",
     "HorovodUnavailableError",
+    "InvalidArgumentError",
     "KerasVersionError",
     "MetricError",
     "MetricNotReportedError",
@@ -35,6 +36,22 @@ __all__ = [
 
 class TrainlibError(Exception):
     """The base class of all errors that trainlib raises."""
+
+
+class InvalidArgumentError(TrainlibError, TypeError, ValueError):
+    """An argument has the wrong type, or cannot be used as it is.
+
+    It is a ``TypeError``, which is what Python raises for a wrong type, and a ``ValueError``, which is what Ray raises, so
+    that code written for either catches it.
+
+    Example:
+        >>> from trainlib import Checkpoint
+        >>> try:
+        ...     Checkpoint.from_dict([1, 2])
+        ... except ValueError as error:
+        ...     print(error)
+        Checkpoint.from_dict takes a dict, got list
+    """
 
 
 class TrainingFailedError(TrainlibError):
@@ -118,7 +135,7 @@ class KerasVersionError(TrainlibError):
     """A Keras 3 model or optimizer was used where only Keras 2 works."""
 
 
-class MetricError(TrainlibError, TypeError):
+class MetricError(InvalidArgumentError):
     """A reported metric is not a number."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from trainlib.errors import SessionUnavailableError
+from trainlib.errors import InvalidArgumentError, SessionUnavailableError
 
 if TYPE_CHECKING:
     from trainlib._data.shard import DatasetShard
@@ -167,7 +167,7 @@ def report(metrics: dict[str, Any] | None = None, *, checkpoint: Checkpoint | No
         ...         session.report({"epoch": epoch})
     """
     if metrics is not None and not isinstance(metrics, dict):
-        raise TypeError(
+        raise InvalidArgumentError(
             f"report() takes a dict of metrics, but got a {type(metrics).__name__}: write report({{'loss': loss}})"
         )
     current("report").report({**(metrics or {}), **more}, checkpoint)

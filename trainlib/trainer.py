@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from trainlib._data.config import DataConfig
 from trainlib._execution.backend import BackendConfig
+from trainlib._rooms import FUNCTION, Room
+from trainlib._settings import TrainerSettings, TrainLoop, takes_config
 from trainlib.checkpoint import Checkpoint
-from trainlib.config import RunConfig, ScalingConfig, require_values
-from trainlib.errors import RunNotFoundError
+from trainlib.config import RunConfig, ScalingConfig
+from trainlib.errors import InvalidArgumentError, RunNotFoundError
 from trainlib.result import Result
 
 if TYPE_CHECKING:
@@ -18,13 +21,17 @@ if TYPE_CHECKING:
 
     from trainlib._data.sources import Source
 
-__all__ = ["BaseTrainer", "DataParallelTrainer"]
-
-TrainLoop = Callable[[], Any] | Callable[[dict[str, Any]], Any]
+__all__ = ["BaseTrainer", "DataParallelTrainer", "InspectedTrainer"]
 
 
 class BaseTrainer:
     """What all trainers have in common. Use one of its subclasses."""
+
+    settings: TrainerSettings
+    """What this trainer is made of. It never changes."""
+
+    restored_run: str | None = None
+    """The MLflow run to continue, set by :meth:`DataParallelTrainer.restore`."""
 
     def __init__(
         self,
@@ -36,27 +43,53 @@ class BaseTrainer:
         preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.datasets, self.dataset_config = _as_datasets(datasets, dataset_config)
-        self.preprocessor = _as_preprocessor(preprocessor, self.datasets)
-        self.scaling_config = _as_config(ScalingConfig, scaling_config, "scaling_config")
-        self.run_config = _as_config(RunConfig, run_config, "run_config")
-        if resume_from_checkpoint is not None:
-            if not isinstance(resume_from_checkpoint, Checkpoint):
-                raise TypeError(
-                    f"resume_from_checkpoint is a {type(resume_from_checkpoint).__name__}: pass a trainlib.Checkpoint, "
-                    "e.g. Checkpoint.from_directory(path) or result.checkpoint"
-                )
-            resume_from_checkpoint.require()
-        self.resume_from_checkpoint = resume_from_checkpoint
-        self.restored_run: str | None = None
-        """The MLflow run to continue, set by :meth:`restore`."""
-        self._sources: dict[str, Source] | None = None
+        self.settings = TrainerSettings.checked(
+            scaling_config=scaling_config,
+            run_config=run_config,
+            datasets=datasets,
+            dataset_config=dataset_config,
+            preprocessor=preprocessor,
+            resume_from_checkpoint=resume_from_checkpoint,
+        )
 
-    def look_at_data(self) -> dict[str, Source]:
-        """The datasets that are files, looked at anew: that they are there, can be read, and belong together.
+    @property
+    def scaling_config(self) -> ScalingConfig:
+        """How many workers, and what each gets."""
+        return self.settings.scaling_config
+
+    @property
+    def run_config(self) -> RunConfig:
+        """Where the training is kept, what is retried, and which checkpoints stay."""
+        return self.settings.run_config
+
+    @property
+    def datasets(self) -> dict[str, Any]:
+        """What ``get_dataset_shard(name)`` gives, by name."""
+        return self.settings.datasets
+
+    @property
+    def dataset_config(self) -> DataConfig:
+        """Which datasets are split across the workers."""
+        return self.settings.dataset_config
+
+    @property
+    def preprocessor(self) -> Preprocessor | None:
+        """What is fitted on ``train`` and applied to all datasets."""
+        return self.settings.preprocessor
+
+    @property
+    def resume_from_checkpoint(self) -> Checkpoint | None:
+        """What ``get_checkpoint()`` gives at first."""
+        return self.settings.resume_from_checkpoint
+
+    def inspect_data(self) -> dict[str, Source]:
+        """Check that the datasets that are files exist, can be read, and have the columns and rows that are needed.
+
+        Returns:
+            What was found for each of these datasets, by name.
 
         Raises:
-            DataError: what is wrong, and with which file.
+            DataError: a file is missing or unusable. The message names it.
         """
         from trainlib._data.datasets import inspect_sources, require_rows
         from trainlib._data.preprocessors import require_columns
@@ -67,16 +100,10 @@ class BaseTrainer:
                 require_rows(name, source.uri, source.rows, self.scaling_config.num_workers)
             if self.preprocessor is not None:
                 require_columns(self.preprocessor, source.columns, f"the dataset {name!r} ({source.uri})")
-        self._sources = sources
         return sources
 
-    @property
-    def sources(self) -> dict[str, Source]:
-        """The datasets that are files, as they were when they were looked at last."""
-        return self.look_at_data() if self._sources is None else self._sources
-
     def fit(self) -> Result:
-        """Train, and wait for it."""
+        """Train, and wait for the result."""
         raise TypeError(f"{type(self).__name__} cannot train by itself: use a trainer such as TorchTrainer")
 
 
@@ -94,8 +121,8 @@ class DataParallelTrainer(BaseTrainer):
         2
     """
 
-    _backend_argument: ClassVar[str] = "backend_config"
-    """The argument that takes the framework's settings."""
+    room: ClassVar[Room] = FUNCTION
+    """The framework that is set up around the training function."""
 
     def __init__(
         self,
@@ -110,21 +137,27 @@ class DataParallelTrainer(BaseTrainer):
         preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
-        """A trainer.
+        """Describe a training. Nothing is started before :meth:`fit`.
 
         Args:
-            train_loop_per_worker: the training function, with no parameter or one, the config.
-            train_loop_config: what it is called with.
-            backend_config: the framework to set up around it. Default: none.
+            train_loop_per_worker: the training function. It has no parameter, or one, the config.
+            train_loop_config: what the training function is called with.
+            backend_config: the settings of the framework to set up around the function. Default: no framework.
             scaling_config: how many workers, and what each gets.
-            run_config: where it is kept, what is retried, which checkpoints stay.
+            run_config: where the training is kept, what is retried, and which checkpoints stay.
             datasets: what ``get_dataset_shard(name)`` gives: Ray Datasets, DataFrames, Hugging Face datasets, paths or
-                URIs of files, or functions that make one. ``train`` is split across the workers, others are whole.
+                URIs of files, or functions that make one. ``train`` is split across the workers, the others are whole on
+                each worker.
             dataset_config: which datasets are split instead.
-            preprocessor: one of ``ray.data.preprocessors``; fitted on ``train``, applied to all, kept with checkpoints.
+            preprocessor: one of ``ray.data.preprocessors``. It is fitted on ``train``, applied to all datasets, and kept
+                with the checkpoints.
             resume_from_checkpoint: what ``get_checkpoint()`` gives at first.
         """
-        super().__init__(
+        takes_config(train_loop_per_worker)  # None is not a function either
+        self.settings = TrainerSettings.checked(
+            train_loop_per_worker=train_loop_per_worker,
+            train_loop_config=train_loop_config,
+            backend_config=backend_config,
             scaling_config=scaling_config,
             run_config=run_config,
             datasets=datasets,
@@ -132,45 +165,82 @@ class DataParallelTrainer(BaseTrainer):
             preprocessor=preprocessor,
             resume_from_checkpoint=resume_from_checkpoint,
         )
-        self._takes_config = _takes_config(train_loop_per_worker)
-        if train_loop_config is not None and not isinstance(train_loop_config, dict):
-            raise TypeError(f"train_loop_config is a {type(train_loop_config).__name__}: pass a dict")
-        if backend_config is not None and not isinstance(backend_config, BackendConfig):
-            raise TypeError(
-                f"backend_config is a {type(backend_config).__name__}: pass a BackendConfig, e.g. TorchConfig()"
-            )
-        self.train_loop_per_worker = train_loop_per_worker
-        self.train_loop_config = train_loop_config
-        self.backend_config = backend_config or BackendConfig()
+
+    @property
+    def train_loop_per_worker(self) -> TrainLoop:
+        """The training function."""
+        assert self.settings.train_loop_per_worker is not None
+        return self.settings.train_loop_per_worker
+
+    @property
+    def train_loop_config(self) -> dict[str, Any] | None:
+        """What the training function is called with."""
+        return self.settings.train_loop_config
+
+    @property
+    def backend_config(self) -> BackendConfig:
+        """The settings of the framework that is set up around the training function."""
+        return self.settings.backend_config
+
+    def bound_function(self) -> Callable[[], Any]:
+        """The training function with its config bound, so that it is called without arguments."""
+        return self.settings.bound_function()
 
     def fit(self) -> Result:
-        """Train, and wait for it. Runs as the Prefect flow ``train``.
+        """Train, and wait for the result. Runs as the Prefect flow ``train``.
 
         Raises:
-            TrainingFailedError: an attempt failed and the failure budget is spent. Its ``__cause__`` is what
-                the failing rank raised.
+            TrainingFailedError: an attempt failed, and no retries are left. Its ``__cause__`` is what the failing rank
+                raised.
         """
         from trainlib.flows.fit import fit  # the one place where the library reaches up: a flow runs the trainer
 
         return fit(self)
 
-    def bound_function(self) -> Callable[[], Any]:
-        """The training function, called with its config."""
-        function: Any = self.train_loop_per_worker
-        if not self._takes_config:
-            return function  # type: ignore[no-any-return]
-        config = dict(self.train_loop_config or {})
-        return lambda: function(config)
+    def inspect(self) -> InspectedTrainer:
+        """Check everything that can be checked before anything starts: data, and what is sent to other processes.
 
-    # -- continuing a training whose process is gone -----------------------------------------------------
+        Raises:
+            DataError: a dataset is missing or unusable.
+            InvalidArgumentError: the training function or its config cannot be pickled.
+        """
+        return InspectedTrainer(trainer=self, sources=self.inspect_data(), pickled=self.settings.dumps())
+
+    # -- the same training with other settings ------------------------------------------------------------
+
+    def arguments(self) -> dict[str, Any]:
+        """The settings, by the names of this trainer's arguments."""
+        return self.settings.arguments(self.room.config_argument)
+
+    def copy_with(self, **changes: Any) -> Self:
+        """A trainer with some arguments changed. This one stays as it is.
+
+        Example:
+            >>> trainer = DataParallelTrainer(print)
+            >>> trainer.copy_with(scaling_config={"num_workers": 4}).scaling_config.num_workers
+            4
+        """
+        return self.from_settings(self.settings, **changes)
+
+    @classmethod
+    def from_settings(cls, settings: TrainerSettings, **changes: Any) -> Self:
+        """A trainer with these settings, and with some arguments changed."""
+        arguments = settings.arguments(cls.room.config_argument)
+        if any(spelling in changes for spelling in cls.room.config_arguments):
+            del arguments[cls.room.config_argument]  # it may be changed under another spelling
+        return cls(**{**arguments, **changes})
 
     @classmethod
     def restore(cls, run: str | Result, **changes: Any) -> Self:
-        """The trainer of an earlier training, to be continued: ``fit()`` goes on from its newest checkpoint.
+        """The trainer of an earlier training. Its ``fit()`` continues from the newest checkpoint.
 
         Args:
-            run: its name, its MLflow run id, or its Result.
-            changes: what is to be different, e.g. ``train_loop_per_worker=`` or ``scaling_config=``.
+            run: the training's name, its MLflow run id, or its Result.
+            changes: arguments that are different now, e.g. ``train_loop_per_worker=`` or ``scaling_config=``.
+
+        Raises:
+            RunNotFoundError: there is no such training.
+            InvalidArgumentError: another kind of trainer made it, or this trainer has no such argument.
 
         Example::
 
@@ -178,134 +248,36 @@ class DataParallelTrainer(BaseTrainer):
         """
         import cloudpickle
 
-        from trainlib._data.portable import unpacked
         from trainlib._registry.opening import load_trainer
 
+        known = inspect.signature(cls.__init__).parameters
+        if unknown := changes.keys() - known.keys():
+            raise InvalidArgumentError(
+                f"{cls.__name__}.restore() got unknown argument(s): {', '.join(sorted(unknown))}"
+            )
         name = run.run_id if isinstance(run, Result) else run
         if not name:
             raise RunNotFoundError("that Result has no run_id: it did not come from fit()")
         run_id, data = load_trainer(name)
         settings = cloudpickle.loads(data)
-        if "datasets" not in changes:
-            settings["datasets"] = unpacked(settings.get("datasets"))
-        known = set(inspect.signature(cls.__init__).parameters)
-        if unknown := changes.keys() - known:
-            raise TypeError(f"{cls.__name__}.restore() got unknown argument(s): {', '.join(sorted(unknown))}")
-        if foreign := settings.keys() - known:
-            raise TypeError(f"that training has {', '.join(sorted(foreign))}: restore it with the trainer that made it")
-        trainer = cls(**{**settings, **changes})
+        if not isinstance(settings, TrainerSettings):
+            raise InvalidArgumentError(f"{name!r} is a sweep: restore it with Tuner.restore({name!r})")
+        if not isinstance(settings.backend_config, cls.room.config_class):
+            raise InvalidArgumentError(
+                f"{name!r} was trained with {settings.backend_config.framework}: restore it with the trainer that made it, "
+                f"not with {cls.__name__}"
+            )
+        trainer = cls.from_settings(settings if "datasets" in changes else settings.unpacked(), **changes)
         trainer.restored_run = run_id
         return trainer
 
-    def dumps(self) -> bytes:
-        """What :meth:`restore` needs in another process. Callbacks belong to this one and are left out.
 
-        Raises:
-            TypeError: the training function or its config cannot be sent to another process.
-        """
-        import cloudpickle
+@dataclass(frozen=True)
+class InspectedTrainer:
+    """A trainer that can be trained: its data were found, and its settings can be sent to other processes."""
 
-        from trainlib._data.portable import packed
-
-        settings = self._settings()
-        settings["datasets"] = packed(self.datasets)
-        settings["run_config"] = self.run_config.model_copy(update={"callbacks": None})
-        try:
-            return cloudpickle.dumps(settings)  # type: ignore[no-any-return]
-        except Exception as error:  # pickling runs the code of whatever is pickled
-            name = getattr(self.train_loop_per_worker, "__name__", repr(self.train_loop_per_worker))
-            raise TypeError(
-                f"the training function {name} or its config cannot be sent to the workers: {error}. Create such objects "
-                "inside the function, or pass what they are made of."
-            ) from error
-
-    def _settings(self) -> dict[str, Any]:
-        """The arguments that make this trainer again."""
-        return {
-            "train_loop_per_worker": self.train_loop_per_worker,
-            "train_loop_config": self.train_loop_config,
-            self._backend_argument: self.backend_config,
-            "scaling_config": self.scaling_config,
-            "run_config": self.run_config,
-            "datasets": self.datasets,
-            "dataset_config": self.dataset_config,
-            "preprocessor": self.preprocessor,
-            "resume_from_checkpoint": self.resume_from_checkpoint,
-        }
-
-
-C = TypeVar("C", bound=BackendConfig)
-
-
-def backend_config_of(kind: type[C], **spellings: C | None) -> C:
-    """A framework's settings, from the one argument that was given of several that mean the same."""
-    given = {name: value for name, value in spellings.items() if value is not None}
-    if len(given) > 1:
-        raise ValueError(f"{' and '.join(given)} are the same argument: pass one of them")
-    for name, value in given.items():
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} is a {type(value).__name__}: pass a {kind.__name__}")
-        return value
-    return kind()
-
-
-def _as_config(model: Any, value: Any, name: str) -> Any:
-    if value is None:
-        return model()
-    if isinstance(value, dict):
-        value = model(**value)
-    if isinstance(value, model):
-        require_values(value, name)
-        return value
-    raise TypeError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
-
-
-def _as_datasets(datasets: Any, config: Any) -> tuple[dict[str, Any], DataConfig]:
-    from trainlib._data.datasets import require_dataset
-
-    if datasets is not None and not isinstance(datasets, dict):
-        raise TypeError(f"datasets is a {type(datasets).__name__}: pass a dict, e.g. {{'train': ...}}")
-    for name, given in (datasets or {}).items():
-        require_dataset(name, given)
-    config = _as_config(DataConfig, config, "dataset_config")
-    named = config.datasets_to_split if "datasets_to_split" in config.model_fields_set else []
-    if named != "all" and (unknown := [name for name in named if name not in (datasets or {})]):
-        raise ValueError(
-            f"datasets_to_split names {', '.join(map(repr, unknown))}, but the datasets are "
-            f"{', '.join(map(repr, datasets or {})) or 'none'}"
-        )
-    return dict(datasets or {}), config
-
-
-def _as_preprocessor(preprocessor: Any, datasets: dict[str, Any]) -> Any:
-    if preprocessor is None:
-        return None
-    from trainlib._data.preprocessors import is_fitted, require_preprocessor
-
-    require_preprocessor(preprocessor)
-    if not datasets:
-        raise ValueError("a preprocessor was passed, but no datasets that it could be applied to: pass datasets={...}")
-    if "train" not in datasets and not is_fitted(preprocessor):
-        raise ValueError(
-            "the preprocessor is fitted on datasets['train'], which there is not: pass it, or fit it before"
-        )
-    return preprocessor
-
-
-def _takes_config(function: Any) -> bool:
-    """Whether a training function takes the config. It has no parameter or one; anything else is an error."""
-    if not callable(function):
-        raise TypeError(f"train_loop_per_worker is a {type(function).__name__}: pass a function")
-    parameters = [
-        parameter
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
-    if len(required) > 1:
-        name = getattr(function, "__name__", repr(function))
-        raise ValueError(
-            f"the training function {name}({', '.join(p.name for p in parameters)}) takes {len(required)} parameters: it "
-            "is called with none, or with one, the config. Put the others into train_loop_config."
-        )
-    return len(parameters) > 0
+    trainer: DataParallelTrainer
+    sources: dict[str, Source]
+    """The datasets that are files, by name, as they were found."""
+    pickled: bytes = field(repr=False)
+    """The trainer's settings, for a process that continues the training."""

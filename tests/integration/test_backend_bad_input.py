@@ -6,12 +6,11 @@ import socket
 
 import pytest
 
-from trainlib import ScalingConfig, TrainingFailedError, session
+from trainlib import ScalingConfig, TrainingFailedError, _rooms, session
 from trainlib._execution.causes import Cause
 from trainlib.errors import KerasVersionError, PortsTakenError, TooFewWorkersError
 from trainlib.horovod import HorovodConfig, HorovodTrainer
 from trainlib.tensorflow import TensorflowConfig, TensorflowTrainer
-from trainlib.tensorflow import _trainer as trainer
 from trainlib.torch import TorchConfig, TorchTrainer
 
 TWO = ScalingConfig(num_workers=2)
@@ -25,7 +24,7 @@ def does_nothing() -> None:
 
 
 def test_without_tensorflow_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setattr(trainer, "find_spec", lambda name: None)
+    monkeypatch.setattr(_rooms, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs tensorflow and tf_keras: pip install 'trainlib\[tensorflow\]'"):
         TensorflowTrainer(does_nothing)
 

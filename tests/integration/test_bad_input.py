@@ -12,6 +12,7 @@ import pytest
 from trainlib import (
     Checkpoint,
     CheckpointConfig,
+    DataParallelTrainer,
     FailureConfig,
     RunConfig,
     ScalingConfig,
@@ -30,6 +31,7 @@ from trainlib.errors import (
     SessionUnavailableError,
 )
 from trainlib.torch import TorchTrainer
+from trainlib.tune import Tuner
 
 TWO = ScalingConfig(num_workers=2)
 
@@ -177,6 +179,23 @@ def test_a_session_function_outside_of_a_training_function():
 def test_a_run_that_does_not_exist():
     with pytest.raises(RunNotFoundError, match="no training named 'nobody'"):
         TorchTrainer.restore("nobody")
+
+
+def test_a_run_is_restored_by_what_made_it():
+    result = DataParallelTrainer(quick).fit()
+    with pytest.raises(
+        ValueError, match=r"was trained with function: restore it with the trainer that made it, not with Torch"
+    ):
+        TorchTrainer.restore(result)
+    with pytest.raises(TypeError, match=r"DataParallelTrainer.restore\(\) got unknown argument\(s\): torch_config"):
+        DataParallelTrainer.restore(result, torch_config=None)
+    with pytest.raises(ValueError, match=r"is a training, not a sweep: restore it with its trainer"):
+        Tuner.restore(result.run_id)
+    sweep = Tuner(quick, run_config=RunConfig(verbose=0)).fit()
+    with pytest.raises(TypeError, match=r"is a sweep: restore it with Tuner.restore"):
+        DataParallelTrainer.restore(sweep.run_id)
+    again = DataParallelTrainer.restore(result, scaling_config=TWO)
+    assert (again.restored_run, again.scaling_config.num_workers) == (result.run_id, 2)
 
 
 UNREACHABLE = """

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from trainlib.flows import PipelineSpec, TrainSpec, TuneSpec, pipeline, preprocess, train, tune
-from trainlib.flows.pipeline import digits
+from trainlib.flows.demo import digits
 
 
 def test_a_flow_called_from_python_trains(driver):
@@ -15,9 +15,10 @@ def test_a_flow_called_from_python_trains(driver):
         """
         from trainlib.flows import TrainSpec, train
         from trainlib import ScalingConfig
+        from trainlib.demo import digits_file
         from trainlib.flows import PreprocessSpec, preprocess
 
-        data = preprocess(PreprocessSpec(source="sklearn:digits", target="target"))
+        data = preprocess(PreprocessSpec(source=str(digits_file()), target="target"))
         result = train(TrainSpec(
             train_loop="trainlib.demo:train_digits",
             train_loop_config={"num_epochs": 2, "lr": 0.005, "batch_size": 32, "hidden": 16},
@@ -45,6 +46,14 @@ def test_the_forms_have_a_field_for_every_setting():
         workers = schema["definitions"]["ScalingConfig"]["properties"]["num_workers"]
         assert workers["type"] == "integer"
         assert "process" in workers["description"]
+
+
+def test_forms_have_no_data_and_no_model_of_their_own():
+    preparing = preprocess.parameters.model_dump()["definitions"]["PreprocessSpec"]
+    assert preparing["required"] == ["source"]
+    assert "default" not in preparing["properties"]["source"]
+    whole = pipeline.parameters.model_dump()["definitions"]["PipelineSpec"]
+    assert whole["required"] == ["data", "train", "model_name"]
 
 
 def test_a_training_function_that_cannot_be_loaded_is_named():

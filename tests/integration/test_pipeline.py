@@ -11,15 +11,17 @@ from dataclasses import replace
 import pytest
 
 from trainlib import Checkpoint
+from trainlib._data.sources import look_at
 from trainlib._registry.models import register, select
 
 
-def test_the_demo_ends_with_a_registered_model(driver, registry):
+def test_the_demo_ends_with_a_registered_model(driver, registry, home):
     """Twice: the second is not confused by the first, and its equal score does not move the alias."""
     run = "import sys; from trainlib.cli import main; sys.exit(main(['demo', '--epochs', '4']))"
     for version in ("1", "2"):
         process = driver(run, own_server=True)
         assert process.wait() == 0, process.output
+        assert f"1/4 preparing {home / 'demo' / 'digits.csv'}" in process.output
         assert "4/4 registering it as digits" in process.output
         assert f"digits version {version}, alias 'best'" in process.output
         assert "Open both UIs    trainlib up" in process.output
@@ -32,7 +34,9 @@ def test_the_demo_ends_with_a_registered_model(driver, registry):
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert "already preprocessed" in process.output, "the second run found the first one's data"
     newest = max(versions, key=lambda version: int(version.version))
-    assert newest.tags["trainlib._data.train"].endswith("prepared from sklearn:digits, digest scikit-learn 1.9.1")
+    file = home / "demo" / "digits.csv"
+    digest = look_at(file).digest()
+    assert newest.tags["trainlib._data.train"].endswith(f"prepared from {file}, digest {digest}")
     assert "1437 rows" in newest.tags["trainlib._data.train"]
     assert newest.tags["trainlib.code"]
     scaler = Checkpoint(newest.tags["trainlib.location"]).get_preprocessor()

@@ -56,12 +56,12 @@ def test_a_trial_whose_end_is_recorded_does_not_run_again(registry, outcome, sta
 
 def test_a_sweep_and_a_training_of_one_name_are_two_things(registry):
     run_config = RunConfig(name="one-name", verbose=0)
-    training = open_training(DataParallelTrainer(train_func, run_config=run_config))
+    training = open_training(DataParallelTrainer(train_func, run_config=run_config).inspect())
     registry.set_tag(training.run.run_id, "trainlib.driver", str(GONE))
     sweep = begin("one-name")
     assert sweep.run.run_id != training.run.run_id
     kill(registry, sweep)
-    again = open_training(DataParallelTrainer(train_func, run_config=run_config))
+    again = open_training(DataParallelTrainer(train_func, run_config=run_config).inspect())
     assert again.run.run_id == training.run.run_id
     again.close(None)
     sweep.close(None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -12,6 +11,7 @@ import pandas as pd
 import pytest
 import ray.data
 
+from tests.integration import backends
 from trainlib import Checkpoint, TrainingFailedError, session, sgd, tune
 from trainlib.callbacks import JsonLoggerCallback
 from trainlib.sgd import Trainer
@@ -89,30 +89,11 @@ def test_a_run_that_makes_no_sense_is_not_recorded(registry, arguments, error, m
 # -- what it does ---------------------------------------------------------------------------------------------
 
 
-def torch_size() -> int:
-    import torch.distributed
-
-    return torch.distributed.get_world_size()
-
-
-def tensorflow_size() -> int:
-    return len(json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"])
-
-
-def horovod_size() -> int:
-    import horovod.torch as hvd
-
-    hvd.init()
-    return hvd.size()
-
-
-@pytest.mark.parametrize(
-    ("backend", "size"), [("torch", torch_size), ("tensorflow", tensorflow_size), ("horovod", horovod_size)]
-)
-def test_each_backend_is_set_up(backend, size):
+@pytest.mark.parametrize("backend", backends.BACKENDS)
+def test_each_backend_is_set_up(backend):
     trainer = Trainer(backend, num_workers=2)
     trainer.start()
-    assert trainer.run(size) == [2, 2]
+    assert trainer.run(backends.of(backend).world_size) == [2, 2]
 
 
 def reads(config) -> tuple[int, int, int]:

@@ -97,7 +97,7 @@ def test_settings_of_a_trainer_are_reached_and_the_trainer_stays_as_it_was(regis
         scaling_config=ScalingConfig(num_workers=1),
         run_config=QUIET,
     )
-    before = {name: repr(value) for name, value in trainer._settings().items()}
+    before = {name: repr(value) for name, value in trainer.arguments().items()}
     results = Tuner(
         trainer,
         param_space={
@@ -110,7 +110,7 @@ def test_settings_of_a_trainer_are_reached_and_the_trainer_stays_as_it_was(regis
     assert [(r.metrics["lr"], r.metrics["workers"]) for r in results] == [(0.1, 1), (0.1, 2), (0.2, 1), (0.2, 2)]
     assert all(result.metrics["kept"] == 7 for result in results)
     assert results[1].config["scaling_config"] == {"num_workers": 2}
-    assert {name: repr(value) for name, value in trainer._settings().items()} == before
+    assert {name: repr(value) for name, value in trainer.arguments().items()} == before
     params = children(registry, results.run_id)[3].data.params
     assert (params["optimizer.lr"], params["num_workers"], params["optimizer.name"]) == ("0.2", "2", "sgd")
 

@@ -56,6 +56,13 @@ def train_linear(config: dict) -> dict:
     }
 
 
+def test_a_trainer_that_reserves_nothing_trains():
+    """As Ray's users write it: the coordinating process needs no CPU of its own."""
+    scaling = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5}, trainer_resources={"CPU": 0})
+    trainer = DataParallelTrainer(lambda: session.report({"workers": session.get_world_size()}), scaling_config=scaling)
+    assert trainer.fit().metrics["workers"] == 2
+
+
 def test_gradients_are_averaged_across_processes():
     """Equal weights on both ranks, and those of one process that sees both halves of each batch."""
     import torch

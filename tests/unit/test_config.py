@@ -21,6 +21,8 @@ from trainlib.torch import TorchConfig, TorchTrainer
         (lambda: ScalingConfig(resources_per_worker={"CPU": -1}), "cannot be negative"),
         (lambda: ScalingConfig(resources_per_worker={"GPU": 1}), "set use_gpu=True as well"),
         (lambda: ScalingConfig(use_gpu=True, resources_per_worker={"GPU": 0}), "drop one of them"),
+        (lambda: ScalingConfig(resources_per_worker={"CPU": 0}), r"resources_per_worker reserves nothing.*'CPU': 0.5"),
+        (lambda: ScalingConfig(resources_per_worker={"CPU": 0, "disk": 0}), "resources_per_worker reserves nothing"),
         (lambda: ScalingConfig(placement_strategy="CLOSE"), "PACK"),
         (lambda: CheckpointConfig(num_to_keep=-1), "num_to_keep"),
         (lambda: CheckpointConfig(checkpoint_score_order="best"), "'max' or 'min'"),
@@ -49,6 +51,19 @@ def test_resources_have_defaults():
     assert ScalingConfig(num_workers=2, use_gpu=True).worker_resources == {"CPU": 1.0, "GPU": 1.0}
     assert ScalingConfig(num_workers=2, resources_per_worker={"CPU": 3}).total_resources == {"CPU": 6.0}
     assert ScalingConfig(num_workers=1, trainer_resources={"CPU": 2}).bundles == [{"CPU": 1.0}, {"CPU": 2.0}]
+
+
+@pytest.mark.parametrize("nothing", [None, {}, {"CPU": 0}, {"CPU": 0, "GPU": 0.0}])
+def test_a_trainer_that_needs_nothing_asks_for_no_bundle(nothing):
+    scaling = ScalingConfig(num_workers=2, trainer_resources=nothing)
+    assert scaling.bundles == [{"CPU": 1.0}, {"CPU": 1.0}], "Ray refuses a bundle of zeros"
+    assert scaling.total_resources == {"CPU": 2.0}
+
+
+def test_what_is_zero_is_not_asked_for():
+    scaling = ScalingConfig(use_gpu=True, resources_per_worker={"CPU": 0}, trainer_resources={"CPU": 0, "disk": 1})
+    assert scaling.bundles == [{"GPU": 1.0}, {"disk": 1.0}]
+    assert scaling.total_resources == {"GPU": 1.0, "disk": 1.0}
 
 
 def test_run_config_takes_none_for_its_parts():

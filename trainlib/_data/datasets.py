@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib._data.manifest import made_from
 from trainlib._data.sources import Source, inspect_source
-from trainlib.errors import DataError
+from trainlib.errors import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import ray.data
@@ -68,7 +68,7 @@ def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDat
     """Make a Ray Dataset of what was passed under ``name``. ``source`` saves inspecting its files a second time.
 
     Raises:
-        TypeError: it is not a dataset.
+        InvalidArgumentError: it is not a dataset.
         DataError: it is empty, or cannot be read.
     """
     import pandas as pd
@@ -87,7 +87,7 @@ def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDat
         return _from_hugging_face(name, given)
     if callable(given):
         return _from_function(name, given)
-    raise TypeError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
+    raise InvalidArgumentError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
 
 
 def require_rows(name: str, source: str, rows: int, workers: int) -> None:
@@ -100,14 +100,14 @@ def require_rows(name: str, source: str, rows: int, workers: int) -> None:
 
 
 def require_dataset(name: str, given: Any) -> None:
-    """Raise a TypeError for anything that is not a dataset, without importing or starting anything."""
+    """Raise an InvalidArgumentError for anything that is not a dataset, without importing or starting anything."""
     kind = f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
     if kind.startswith("datasets.") and isinstance(given, dict):
-        raise TypeError(
+        raise InvalidArgumentError(
             f"datasets[{name!r}] is a dict of splits ({', '.join(given)}). Pass one of them, e.g. data['train']"
         )
     if not (isinstance(given, (str, os.PathLike)) or callable(given) or kind in _KINDS):
-        raise TypeError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
+        raise InvalidArgumentError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
     if kind == "pandas.DataFrame" and given.empty:
         raise DataError(f"datasets[{name!r}] is a DataFrame with no {'columns' if len(given) else 'rows'}")
 
@@ -147,7 +147,9 @@ def _from_hugging_face(name: str, given: Any) -> OpenDataset:
 def _from_function(name: str, make: Callable[[], Any]) -> OpenDataset:
     made = make()
     if callable(made) and type(made).__module__.partition(".")[0] not in ("ray", "datasets", "pandas"):
-        raise TypeError(f"the function for datasets[{name!r}] returned a {type(made).__name__}: return {_ACCEPTED}")
+        raise InvalidArgumentError(
+            f"the function for datasets[{name!r}] returned a {type(made).__name__}: return {_ACCEPTED}"
+        )
     opened = open_dataset(name, made)
     if opened.facts.kind == "files":
         return opened

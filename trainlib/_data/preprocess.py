@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cloudpickle
 import filelock
@@ -26,7 +26,7 @@ from trainlib._data.manifest import MANIFEST, PreprocessedData, manifest_text, r
 from trainlib._data.pipeline_errors import readable_errors
 from trainlib._data.preprocessors import fingerprint, fitted, require_columns, require_numbers, summarize
 from trainlib._data.sources import Source, inspect_source
-from trainlib._data.spec import DIGITS, PreprocessSpec
+from trainlib._data.spec import PreprocessSpec
 from trainlib._data.splitting import require_split, split, split_column
 from trainlib.checkpoint import PREPROCESSOR_FILE
 from trainlib.errors import DataError
@@ -50,10 +50,8 @@ class PreprocessPlan:
     """What to preprocess, already checked, and where the result will be."""
 
     spec: PreprocessSpec
-    source: Source | None
-    """None for scikit-learn's digits."""
+    source: Source
     source_digest: str
-    schema: pa.Schema
     preprocessor: Preprocessor | None
     """Not fitted yet."""
     key: str
@@ -70,7 +68,8 @@ def plan_preprocessing(spec: PreprocessSpec, preprocessor: Preprocessor | None =
     Raises:
         DataError: the source and the spec do not fit. The message names the file or column.
     """
-    source, digest, schema = _look(spec.source)
+    source = inspect_source(spec.source)
+    schema, digest = source.schema, source.digest()
     where = spec.source
     columns = list(schema.names)
     for column, what in ((spec.target, "target"), (split_column(spec.split, spec.target), "split")):
@@ -83,7 +82,7 @@ def plan_preprocessing(spec: PreprocessSpec, preprocessor: Preprocessor | None =
         require_numbers(preprocessor, schema, where)
     key = _key(spec, digest, preprocessor)
     root = spec.storage_path or str(storage.home() / "data")
-    return PreprocessPlan(spec, source, digest, schema, preprocessor, key, storage.absolute(storage.join(root, key)))
+    return PreprocessPlan(spec, source, digest, preprocessor, key, storage.absolute(storage.join(root, key)))
 
 
 def run_preprocessing(plan: PreprocessPlan, say: Say) -> PreprocessedData:
@@ -155,33 +154,11 @@ def _preprocess(plan: PreprocessPlan, say: Say) -> PreprocessedData:
     return data
 
 
-# -- inspecting and reading ----------------------------------------------------------------------------
-
-
-def _look(uri: str) -> tuple[Source | None, str, pa.Schema]:
-    if uri != DIGITS:
-        source = inspect_source(uri)
-        return source, source.digest(), source.schema
-    import pyarrow as pa
-
-    table = _digits()
-    import sklearn
-
-    return None, f"scikit-learn {sklearn.__version__}", pa.Schema.from_pandas(table)
-
-
-def _digits() -> Any:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise ImportError(f"{DIGITS} needs scikit-learn: pip install 'trainlib[sklearn]'") from error
-    return load_digits(as_frame=True).frame
+# -- reading --------------------------------------------------------------------------------------------
 
 
 def _read(plan: PreprocessPlan) -> ray.data.Dataset:
-    import ray.data
-
-    dataset = plan.source.read() if plan.source is not None else ray.data.from_pandas(_digits())
+    dataset = plan.source.read()
     # The same inputs give the same rows in the same order.
     dataset.context.execution_options.preserve_order = True
     return dataset
@@ -275,7 +252,7 @@ def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: Preprocessor |
     place = plan.folder if storage.local_path(folder) is not None else folder
     digest = hashlib.sha256((train.digest() + validation.digest()).encode()).hexdigest()[:16]
     return PreprocessedData(
-        source=plan.source.uri if plan.source else spec.source,
+        source=plan.source.uri,
         source_digest=plan.source_digest,
         folder=plan.folder,
         train=storage.join(place, "train"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
-from trainlib.errors import DataError
+from trainlib.errors import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,11 +24,11 @@ _FOR_NUMBERS = {"StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"
 
 
 def require_preprocessor(given: object) -> None:
-    """Raise a TypeError for anything that is not a preprocessor."""
+    """Raise an InvalidArgumentError for anything that is not a preprocessor."""
     from ray.data.preprocessor import Preprocessor
 
     if not isinstance(given, Preprocessor):
-        raise TypeError(
+        raise InvalidArgumentError(
             f"preprocessor is a {type(given).__name__}. Pass one of ray.data.preprocessors, e.g. StandardScaler(columns=[...])"
         )
 

@@ -10,9 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
 
-__all__ = ["DIGITS", "PreprocessSpec", "SplitSpec", "StepSpec"]
-
-DIGITS = "sklearn:digits"
+__all__ = ["PreprocessSpec", "SplitSpec", "StepSpec"]
 
 
 class SplitSpec(BaseModel):
@@ -109,9 +107,8 @@ class PreprocessSpec(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     source: str = Field(
-        default=DIGITS,
         min_length=1,
-        description="CSV, Parquet or JSON Lines files: the path or URI of one, a glob, or a folder. Or sklearn:digits.",
+        description="The data: CSV, Parquet or JSON Lines files, as the path or URI of one file, a glob, or a folder.",
         json_schema_extra={"position": 0},
     )
     target: str | None = Field(

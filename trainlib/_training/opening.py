@@ -18,24 +18,24 @@ from trainlib.config import RunConfig
 
 if TYPE_CHECKING:
     from trainlib._data.ingest import Ingest
-    from trainlib.trainer import DataParallelTrainer
+    from trainlib._data.sources import Source
+    from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
 __all__ = ["open_training", "open_trial", "with_mlflow_callback"]
 
 
 def open_training(
-    trainer: DataParallelTrainer,
+    inspected: InspectedTrainer,
     *,
     flow_run_id: str | None = None,
     tags: Mapping[str, str] | None = None,
     display: Display | None = None,
 ) -> Training:
     """The training of a trainer, with its run found or created, and described."""
+    trainer = inspected.trainer
     config, extra = with_mlflow_callback(trainer.run_config)
     if trainer.resume_from_checkpoint is not None:
         trainer.resume_from_checkpoint.require()
-    trainer.sources  # noqa: B018  # data that cannot be read are told before there is a run
-    settings = trainer.dumps()
     run = open_run(
         config,
         default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
@@ -47,14 +47,14 @@ def open_training(
     try:
         run.describe(params=_params_of(trainer), tags={"trainlib.framework": trainer.backend_config.framework})
         if not run.continued:
-            run.save_trainer(settings)
+            run.save_trainer(inspected.pickled)
         callbacks = list(trainer.run_config.callbacks or ())
         kept = _kept_preprocessor(trainer, run)
         training = Training(
             trainer,
             run,
             display=display or Display(),
-            ingest=_ingest_of(trainer, kept),
+            ingest=_ingest_of(trainer, inspected.sources, kept),
             kept_preprocessor=kept,
             callbacks=callbacks,
         )
@@ -82,21 +82,21 @@ def open_trial(
         trainer,
         run,
         display=display,
-        ingest=_ingest_of(trainer, kept),
+        ingest=_ingest_of(trainer, trainer.inspect_data(), kept),
         kept_preprocessor=kept,
         judges=judges,
         callbacks=callbacks,
     )
 
 
-def _ingest_of(trainer: DataParallelTrainer, kept_preprocessor: Any) -> Ingest | None:
+def _ingest_of(trainer: DataParallelTrainer, sources: dict[str, Source], kept_preprocessor: Any) -> Ingest | None:
     if not trainer.datasets:
         return None
     from trainlib._data.ingest import Ingest
 
     return Ingest(
         trainer.datasets,
-        sources=trainer.sources,
+        sources=sources,
         config=trainer.dataset_config,
         preprocessor=kept_preprocessor or trainer.preprocessor,
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
+from trainlib._settings import TrainLoop
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
-from trainlib.horovod import _installed as installed
 from trainlib.horovod._config import HorovodConfig
-from trainlib.trainer import DataParallelTrainer, TrainLoop, backend_config_of
+from trainlib.horovod._room import ROOM
+from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
@@ -35,7 +37,7 @@ class HorovodTrainer(DataParallelTrainer):
         0.5
     """
 
-    _backend_argument = "horovod_config"
+    room = ROOM
 
     def __init__(
         self,
@@ -52,27 +54,17 @@ class HorovodTrainer(DataParallelTrainer):
         preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
-        """A trainer; ``horovod_config``, ``horovod_backend`` and, as one guide has it, ``tensorflow_backend`` are
-        spellings of one argument."""
-        installed.require()
-        config = backend_config_of(
-            HorovodConfig,
-            horovod_config=horovod_config,
-            horovod_backend=horovod_backend,
-            tensorflow_backend=tensorflow_backend,
-        )
-        super().__init__(
-            train_loop_per_worker,
-            train_loop_config=train_loop_config,
-            backend_config=config,
-            scaling_config=scaling_config,
-            run_config=run_config,
-            datasets=datasets,
-            dataset_config=dataset_config,
-            preprocessor=preprocessor,
-            resume_from_checkpoint=resume_from_checkpoint,
-        )
-        if config.placement_group_timeout_s is not None:
-            self.scaling_config = self.scaling_config.model_copy(
-                update={"placement_timeout_s": config.placement_group_timeout_s}
-            )
+        """Describe a training. Nothing is started before ``fit()``.
+
+        Args:
+            horovod_config: how the workers become one Horovod job.
+            horovod_backend: another spelling of ``horovod_config``.
+            tensorflow_backend: another spelling of ``horovod_config``, from one of Ray's guides.
+
+        All other arguments are those of :class:`trainlib.DataParallelTrainer`.
+        """
+        super().__init__(**ROOM.base_arguments(locals()))
+        assert isinstance(self.backend_config, HorovodConfig)
+        if (timeout := self.backend_config.placement_group_timeout_s) is not None:
+            scaling = self.scaling_config.model_copy(update={"placement_timeout_s": timeout})
+            self.settings = replace(self.settings, scaling_config=scaling)

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainlib import _rooms as rooms
 from trainlib import _storage as storage
 from trainlib._execution.backend import BackendConfig
-from trainlib._frameworks import trainers
+from trainlib._settings import TrainLoop
 from trainlib.checkpoint import ADDED_KEYS, Checkpoint
 from trainlib.config import FailureConfig, RunConfig, ScalingConfig
+from trainlib.errors import InvalidArgumentError
 from trainlib.result import Result
-from trainlib.trainer import DataParallelTrainer, TrainLoop
+from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
     from trainlib.callbacks import Callback
     from trainlib.tune._trainable import TunedByConfig
 
 __all__ = ["Trainer"]
-
-_BACKENDS = ("torch", "tensorflow", "horovod")
 
 
 class Trainer:
@@ -120,7 +120,9 @@ class Trainer:
                 "the trainer is not running: call start() before run(), and shutdown() after the last run"
             )
         if checkpoint is not None and not isinstance(checkpoint, (dict, Checkpoint)):
-            raise TypeError(f"checkpoint is a {type(checkpoint).__name__}: pass a dict, or a trainlib.Checkpoint")
+            raise InvalidArgumentError(
+                f"checkpoint is a {type(checkpoint).__name__}: pass a dict, or a trainlib.Checkpoint"
+            )
         given = Checkpoint.from_dict(checkpoint) if isinstance(checkpoint, dict) else checkpoint
         trainer = self._made(train_func, config, callbacks=callbacks, dataset=dataset, checkpoint=given)
         self.latest_result, self._given = None, given
@@ -183,10 +185,10 @@ class Trainer:
     ) -> DataParallelTrainer:
         """The framework's own trainer for one training function."""
         if not callable(train_func):
-            raise TypeError(f"train_func is a {type(train_func).__name__}: pass a function")
+            raise InvalidArgumentError(f"train_func is a {type(train_func).__name__}: pass a function")
         if config is not None and not isinstance(config, dict):
-            raise TypeError(f"config is a {type(config).__name__}: pass a dict")
-        settings: dict[str, Any] = {self._kind._backend_argument: self._backend}
+            raise InvalidArgumentError(f"config is a {type(config).__name__}: pass a dict")
+        framework_settings: dict[str, Any] = {self._kind.room.config_argument: self._backend}
         return self._kind(
             train_func,
             train_loop_config=config,
@@ -194,20 +196,22 @@ class Trainer:
             run_config=RunConfig(storage_path=self._storage_path, callbacks=callbacks, failure_config=self._failures),
             datasets=dataset if dataset is None or isinstance(dataset, dict) else {"train": dataset},
             resume_from_checkpoint=checkpoint,
-            **settings,
+            **framework_settings,
         )
 
 
 def _chosen(backend: Any) -> tuple[type[DataParallelTrainer], BackendConfig | None]:
-    """The trainer for a backend, and its settings where there are any."""
+    """The trainer for a backend, and its settings if they were passed."""
     if isinstance(backend, BackendConfig):
-        return trainers().get(backend.framework, DataParallelTrainer), backend
-    names = ", ".join(map(repr, _BACKENDS))
+        return rooms.room_of(backend).trainer_class(), backend
+    names = ", ".join(map(repr, rooms.ROOMS))
     if not isinstance(backend, str):
-        raise TypeError(f"backend is a {type(backend).__name__}: pass {names}, or settings such as TorchConfig()")
-    if backend not in _BACKENDS:
+        raise InvalidArgumentError(
+            f"backend is a {type(backend).__name__}: pass {names}, or settings such as TorchConfig()"
+        )
+    if backend not in rooms.ROOMS:
         raise ValueError(f"backend is {backend!r}: pass {names}, or settings such as TorchConfig()")
-    return trainers()[backend], None
+    return rooms.load(backend).trainer_class(), None
 
 
 def _below_runs(path: str | os.PathLike[str]) -> str:
@@ -218,4 +222,4 @@ def _below_runs(path: str | os.PathLike[str]) -> str:
 
 def _require_at_least(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} is {value!r}: pass a whole number that is {least} or more")
+        raise InvalidArgumentError(f"{name} is {value!r}: pass a whole number that is {least} or more")

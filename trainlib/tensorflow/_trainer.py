@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
+from trainlib._settings import TrainLoop
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.tensorflow._config import TensorflowConfig
-from trainlib.trainer import DataParallelTrainer, TrainLoop, backend_config_of
+from trainlib.tensorflow._room import ROOM
+from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
@@ -40,7 +41,7 @@ class TensorflowTrainer(DataParallelTrainer):
         >>> result = trainer.fit()  # doctest: +SKIP
     """
 
-    _backend_argument = "tensorflow_config"
+    room = ROOM
 
     def __init__(
         self,
@@ -56,19 +57,12 @@ class TensorflowTrainer(DataParallelTrainer):
         preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
-        """A trainer; ``tensorflow_config`` and ``tensorflow_backend`` are two spellings of one argument."""
-        if missing := [name for name in ("tensorflow", "tf_keras") if find_spec(name) is None]:
-            raise ImportError(f"TensorflowTrainer needs {' and '.join(missing)}: pip install 'trainlib[tensorflow]'")
-        super().__init__(
-            train_loop_per_worker,
-            train_loop_config=train_loop_config,
-            backend_config=backend_config_of(
-                TensorflowConfig, tensorflow_config=tensorflow_config, tensorflow_backend=tensorflow_backend
-            ),
-            scaling_config=scaling_config,
-            run_config=run_config,
-            datasets=datasets,
-            dataset_config=dataset_config,
-            preprocessor=preprocessor,
-            resume_from_checkpoint=resume_from_checkpoint,
-        )
+        """Describe a training. Nothing is started before ``fit()``.
+
+        Args:
+            tensorflow_config: how the workers become one TensorFlow cluster.
+            tensorflow_backend: another spelling of ``tensorflow_config``, from one of Ray's guides.
+
+        All other arguments are those of :class:`trainlib.DataParallelTrainer`.
+        """
+        super().__init__(**ROOM.base_arguments(locals()))

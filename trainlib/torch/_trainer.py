@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
+from trainlib._settings import TrainLoop
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.torch._config import TorchConfig
-from trainlib.trainer import DataParallelTrainer, TrainLoop, backend_config_of
+from trainlib.torch._room import ROOM
+from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
@@ -33,7 +34,7 @@ class TorchTrainer(DataParallelTrainer):
         1
     """
 
-    _backend_argument = "torch_config"
+    room = ROOM
 
     def __init__(
         self,
@@ -49,17 +50,12 @@ class TorchTrainer(DataParallelTrainer):
         preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | None = None,
     ) -> None:
-        """A trainer; ``torch_config`` and ``torch_backend`` are two spellings of one argument."""
-        if find_spec("torch") is None:
-            raise ImportError("TorchTrainer needs PyTorch: pip install 'trainlib[torch]'")
-        super().__init__(
-            train_loop_per_worker,
-            train_loop_config=train_loop_config,
-            backend_config=backend_config_of(TorchConfig, torch_config=torch_config, torch_backend=torch_backend),
-            scaling_config=scaling_config,
-            run_config=run_config,
-            datasets=datasets,
-            dataset_config=dataset_config,
-            preprocessor=preprocessor,
-            resume_from_checkpoint=resume_from_checkpoint,
-        )
+        """Describe a training. Nothing is started before ``fit()``.
+
+        Args:
+            torch_config: how the process group is set up.
+            torch_backend: another spelling of ``torch_config``, from one of Ray's guides.
+
+        All other arguments are those of :class:`trainlib.DataParallelTrainer`.
+        """
+        super().__init__(**ROOM.base_arguments(locals()))

@@ -16,6 +16,8 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+from trainlib.errors import InvalidArgumentError
+
 if TYPE_CHECKING:
     import optuna
 
@@ -80,7 +82,7 @@ class Integer(Domain):
     def __post_init__(self) -> None:
         for bound in (self.lower, self.upper):
             if isinstance(bound, bool) or int(bound) != bound:
-                raise ValueError(f"{bound!r} is not an integer: use uniform or quniform, or round it")
+                raise InvalidArgumentError(f"{bound!r} is not an integer: use uniform or quniform, or round it")
         _require_range(self.lower, self.upper, self.log)
         _require_step(self.lower, self.upper, self.q)
 
@@ -211,7 +213,7 @@ def label(value: Any) -> str:
 def _require_range(lower: float, upper: float, log: bool) -> None:
     for bound in (lower, upper):
         if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
-            raise ValueError(f"{bound!r} is not a valid bound: pass a finite number")
+            raise InvalidArgumentError(f"{bound!r} is not a valid bound: pass a finite number")
     if not lower < upper:
         raise ValueError(f"the range from {lower} to {upper} is empty: pass the lower bound first")
     if log and lower <= 0:

@@ -30,7 +30,7 @@ def packed(trainable: Any, param_space: dict[str, Any]) -> dict[str, Any]:
     """The trainable and the space in a form that can be saved.
 
     Raises:
-        TypeError: a training function or its config cannot be sent to another process.
+        InvalidArgumentError: a training function or its config cannot be sent to another process.
     """
     space = {**param_space}
     if _DATASETS in space:
@@ -62,7 +62,7 @@ def unpacked(kept: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def _pack_trainer(value: Any) -> Any:
     if isinstance(value, TunedByConfig):
         return replace(value, trainer=_pack_trainer(value.trainer))
-    return _Trainer(type(value), value.dumps()) if isinstance(value, DataParallelTrainer) else value
+    return _Trainer(type(value), value.settings.dumps()) if isinstance(value, DataParallelTrainer) else value
 
 
 def _unpack_trainer(value: Any) -> Any:
@@ -70,8 +70,7 @@ def _unpack_trainer(value: Any) -> Any:
         return replace(value, trainer=_unpack_trainer(value.trainer))
     if not isinstance(value, _Trainer):
         return value
-    settings = cloudpickle.loads(value.settings)
-    return value.kind(**{**settings, _DATASETS: portable.unpacked(settings.get(_DATASETS))})
+    return value.kind.from_settings(cloudpickle.loads(value.settings).unpacked())
 
 
 def _mapped(node: Any, change: Callable[[Any], Any]) -> Any:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sized
 from typing import Any
 
+from trainlib.errors import InvalidArgumentError
 from trainlib.tune._domains import Categorical, Domain, Float, Function, Grid, Integer, Normal
 
 __all__ = [
@@ -205,15 +206,17 @@ def _of_ray(value: Any) -> Domain | None:
 
 def _finite(values: Iterable[Any], name: str) -> Iterable[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ValueError(f"{name}() got {values!r}: pass a list of values")
+        raise InvalidArgumentError(f"{name}() got {values!r}: pass a list of values")
     if not isinstance(values, Sized):
-        raise ValueError(f"{name}() got a {type(values).__name__}, which may never end: pass a list of values")
+        raise InvalidArgumentError(
+            f"{name}() got a {type(values).__name__}, which may never end: pass a list of values"
+        )
     return values
 
 
 def _takes_config(function: Any) -> bool:
     if not callable(function):
-        raise ValueError(f"sample_from() got {function!r}: pass a function")
+        raise InvalidArgumentError(f"sample_from() got {function!r}: pass a function")
     try:
         inspect.signature(function).bind(None)
     except TypeError:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from trainlib.config import RunConfig
+from trainlib.errors import InvalidArgumentError
 from trainlib.session import report
 from trainlib.trainer import BaseTrainer, DataParallelTrainer
 from trainlib.tune._domains import Categorical
@@ -38,7 +39,9 @@ class Trainable:
     def __init__(self, given: Any) -> None:
         domain = as_domain(given)
         if domain is not None and not isinstance(domain, Categorical):
-            raise TypeError("to choose between trainers, a Tuner takes tune.choice([...]) or tune.grid_search([...])")
+            raise InvalidArgumentError(
+                "to choose between trainers, a Tuner takes tune.choice([...]) or tune.grid_search([...])"
+            )
         values = domain.values if isinstance(domain, Categorical) else (given,)
         self.trainers = [_as_trainer(value) for value in values]
         self.is_function = not any(isinstance(value, BaseTrainer) for value in values)
@@ -69,7 +72,7 @@ class Trainable:
         tree = dict(param_space)
         if self.is_function:
             tree = {_CONFIG: tree}
-        known = {name for trainer in self.trainers for name in trainer._settings()}
+        known = {name for trainer in self.trainers for name in trainer.arguments()}
         if unknown := sorted(map(str, tree.keys() - known)):
             raise ValueError(
                 f"param_space has {', '.join(map(repr, unknown))}, but {self.name} has no such setting. Put what the training "
@@ -96,11 +99,11 @@ class Trainable:
     def trainer(self, tree: dict[str, Any], run_fields: Mapping[str, Any]) -> DataParallelTrainer:
         """The trainer of a trial. The sweep's run settings override the trainer's, and the trial's override both."""
         base = tree[_TRAINER].trainer if _TRAINER in tree else self.trainers[0]
-        settings = {**base._settings(), "run_config": merged(base.run_config, run_fields)}
+        arguments = {**base.arguments(), "run_config": merged(base.run_config, run_fields)}
         for key, value in tree.items():
-            if key != _TRAINER and key in settings:
-                settings[key] = merged(settings[key], value)
-        return type(base)(**settings)
+            if key != _TRAINER and key in arguments:
+                arguments[key] = merged(arguments[key], value)
+        return base.copy_with(**arguments)
 
 
 class Candidate:
@@ -151,15 +154,17 @@ def _as_trainer(value: Any) -> DataParallelTrainer:
     if isinstance(value, TunedByConfig):
         value = value.trainer
     if isinstance(value, DataParallelTrainer):
-        for name, setting in value._settings().items():
+        for name, setting in value.arguments().items():
             if isinstance(setting, dict) and next(leaves(Space(setting).tree), None) is not None:
                 raise ValueError(f"the trainer's {name} has a search space in it. Move it to the Tuner's param_space")
         return value
     if isinstance(value, BaseTrainer):
-        raise TypeError(f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function")
+        raise InvalidArgumentError(
+            f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function"
+        )
     if callable(value) and not isinstance(value, type):
         return DataParallelTrainer(ReportingFunction(value))
-    raise TypeError(f"a Tuner got {value!r}: pass a trainer, or a training function")
+    raise InvalidArgumentError(f"a Tuner got {value!r}: pass a trainer, or a training function")
 
 
 def merged(old: Any, new: Any) -> Any:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from trainlib.config import RunConfig
-from trainlib.errors import RunNotFoundError
+from trainlib.errors import InvalidArgumentError, RunNotFoundError
 from trainlib.trainer import DataParallelTrainer
 from trainlib.tune._config import TuneConfig
 from trainlib.tune._plan import SweepPlan
@@ -57,7 +57,7 @@ class Tuner:
         self._given = trainable
         self._trainable = Trainable(trainable)
         if param_space is not None and not isinstance(param_space, dict):
-            raise TypeError(f"param_space is a {type(param_space).__name__}: pass a dict")
+            raise InvalidArgumentError(f"param_space is a {type(param_space).__name__}: pass a dict")
         self._param_space = dict(param_space or {})
         self.tune_config = _as(TuneConfig, tune_config, "tune_config")
         self._run_fields = _set_fields(run_config)
@@ -120,12 +120,12 @@ class Tuner:
             )
         run_id, data = load_trainer(name)
         kept = cloudpickle.loads(data)
-        if "trainable" not in kept:
-            raise TypeError(
+        if not isinstance(kept, dict):
+            raise InvalidArgumentError(
                 f"{name!r} is a training, not a sweep. Restore it with its trainer, e.g. TorchTrainer.restore({name!r})"
             )
         if unknown := changes.keys() - {"param_space", "tune_config", "run_config"}:
-            raise TypeError(f"Tuner.restore() got unknown argument(s): {', '.join(sorted(unknown))}")
+            raise InvalidArgumentError(f"Tuner.restore() got unknown argument(s): {', '.join(sorted(unknown))}")
         if trainable is not None:
             changes["trainable"] = trainable
         tuner = cls(**unpacked(kept, changes))
@@ -143,7 +143,7 @@ class Tuner:
         scheduler = self.tune_config.make_scheduler()
         space = self._trainable.space(self._param_space)
         for trainer in self._trainable.with_each_dataset(space):
-            trainer.look_at_data()  # so that an unreadable file is an error before anything starts
+            trainer.inspect_data()  # so that an unreadable file is an error before anything starts
         scheduler.require_space(self._param_space)
         if scheduler.needs_checkpoints and self.run_config.checkpoint_config.num_to_keep == 0:
             raise ValueError(
@@ -197,7 +197,7 @@ def _as(model: Any, value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return model(**value)
     if not isinstance(value, model):
-        raise TypeError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
+        raise InvalidArgumentError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
     return value
 
 
@@ -205,5 +205,5 @@ def _set_fields(config: RunConfig | dict[str, Any] | None) -> dict[str, Any]:
     if config is None or isinstance(config, dict):
         return dict(config or {})
     if not isinstance(config, RunConfig):
-        raise TypeError(f"run_config is a {type(config).__name__}: pass a RunConfig")
+        raise InvalidArgumentError(f"run_config is a {type(config).__name__}: pass a RunConfig")
     return {name: getattr(config, name) for name in config.model_fields_set}

@@ -6,7 +6,7 @@ import cloudpickle
 import pytest
 
 import trainlib
-from trainlib import sgd
+from trainlib import _rooms, sgd
 from trainlib.execution import BackendConfig
 from trainlib.sgd import Trainer
 from trainlib.tensorflow import TensorflowConfig
@@ -65,9 +65,7 @@ def test_a_trainer_that_makes_no_sense(arguments, error, message):
 
 
 def test_a_framework_that_is_not_installed_is_told_at_once(monkeypatch):
-    from trainlib.tensorflow import _trainer as trainer
-
-    monkeypatch.setattr(trainer, "find_spec", lambda name: None)
+    monkeypatch.setattr(_rooms, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'trainlib\[tensorflow\]'"):
         Trainer("tensorflow")
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from trainlib.errors import InvalidArgumentError
 from trainlib.tune._domains import Categorical, Domain
 from trainlib.tune._sample import as_domain
 from trainlib.tune._space import value_at
@@ -169,7 +170,7 @@ def _mutations(tree: Mapping[str, Any], path: Path = ()) -> Sequence[tuple[Path,
         elif callable(value):
             found.append(((*path, key), value))
         else:
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"hyperparam_mutations[{key!r}] is {value!r}: pass a list of values, a function, or a search space such as "
                 "tune.uniform(0, 1)"
             )

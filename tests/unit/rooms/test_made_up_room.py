@@ -1,0 +1,78 @@
+"""Adding a framework is declaring a room and naming it in the table: everything else follows from that."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from tests.unit.rooms.made_up import ROOM, MadeUpConfig, MadeUpTrainer
+from trainlib import _rooms as rooms
+from trainlib import sgd, tune
+from trainlib.flows import TrainSpec, TuneSpec
+from trainlib.torch import TorchConfig
+from trainlib.tune import Tuner
+
+
+def train_func(config) -> None:
+    pass
+
+
+@pytest.fixture(autouse=True)
+def made_up_room(monkeypatch):
+    """The one line of the table, and the packages installed."""
+    monkeypatch.setitem(rooms.ROOMS, "made-up", "tests.unit.rooms.made_up")
+    monkeypatch.setattr(rooms, "find_spec", lambda package: "found")
+
+
+def test_a_form_offers_it():
+    assert "made-up" in TrainSpec.model_json_schema()["properties"]["framework"]["enum"]
+    assert "made-up" in TuneSpec.model_json_schema()["$defs"]["TrainSpec"]["properties"]["framework"]["enum"]
+    spec = TrainSpec(train_loop="trainlib.demo:train_digits", framework="made-up")
+    assert type(spec.trainer()) is MadeUpTrainer
+    assert TrainSpec.of(spec.trainer()).framework == "made-up"
+    with pytest.raises(ValidationError, match=r"framework is 'jax': choose one of .*made-up"):
+        TrainSpec(train_loop="trainlib.demo:train_digits", framework="jax")
+
+
+def test_raysgd_takes_its_name_and_its_settings():
+    by_name = sgd.Trainer("made-up").to_tune_trainable(train_func).trainer
+    assert type(by_name) is MadeUpTrainer
+    by_settings = sgd.Trainer(MadeUpConfig(speed=3)).to_tune_trainable(train_func).trainer
+    assert type(by_settings) is MadeUpTrainer
+    assert by_settings.backend_config.speed == 3
+    with pytest.raises(ValueError, match="pass 'torch', 'tensorflow', 'horovod', 'made-up', or settings"):
+        sgd.Trainer("jax")
+
+
+def test_both_spellings_of_its_settings_are_one_argument():
+    config = MadeUpConfig(speed=2)
+    assert MadeUpTrainer(train_func, made_up_config=config).backend_config is config
+    assert MadeUpTrainer(train_func, made_up_backend=config).backend_config is config
+    with pytest.raises(ValueError, match="made_up_config and made_up_backend are the same argument: pass one of them"):
+        MadeUpTrainer(train_func, made_up_config=config, made_up_backend=config)
+    with pytest.raises(TypeError, match="made_up_config is a TorchConfig: pass a MadeUpConfig"):
+        MadeUpTrainer(train_func, made_up_config=TorchConfig())
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setattr(rooms, "find_spec", lambda package: None if package == "made_up_package" else "found")
+    message = r"MadeUpTrainer needs made_up_package: pip install 'trainlib\[made-up\]'"
+    for make in (lambda: MadeUpTrainer(train_func), lambda: sgd.Trainer("made-up")):
+        with pytest.raises(ImportError, match=message):
+            make()
+
+
+def test_a_sweep_tries_its_settings():
+    trainer = MadeUpTrainer(train_func, made_up_config=MadeUpConfig(speed=1))
+    plan = Tuner(trainer, param_space={"made_up_config": {"speed": tune.grid_search([5, 6])}}).plan
+    trial = plan.trainable.trainer({"made_up_config": {"speed": 6}}, plan.run_fields)
+    assert type(trial) is MadeUpTrainer
+    assert trial.backend_config.speed == 6
+    assert trainer.backend_config.speed == 1
+
+
+def test_its_declaration_gives_its_name():
+    assert ROOM.name == "made-up"
+    assert rooms.load("made-up") is ROOM
+    assert rooms.room_of(MadeUpConfig()) is ROOM
+    assert "made-up" in rooms.choices()

@@ -1,0 +1,71 @@
+"""An argument of the wrong type is a TypeError, as Python has it, and a ValueError, as Ray has it."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import pytest
+from ray.data.preprocessors import StandardScaler
+
+from trainlib import Checkpoint, DataParallelTrainer, session, tune
+from trainlib._execution.metrics import as_numbers
+from trainlib.errors import InvalidArgumentError, TrainlibError
+from trainlib.sgd import Trainer
+from trainlib.torch import TorchConfig, TorchTrainer
+from trainlib.tune import Tuner
+
+lock = threading.Lock()
+
+
+def nothing() -> None:
+    pass
+
+
+WRONG = {
+    "training function": lambda: TorchTrainer("train"),
+    "train_loop_config": lambda: TorchTrainer(nothing, train_loop_config=[1]),
+    "scaling_config": lambda: TorchTrainer(nothing, scaling_config=2),
+    "run_config": lambda: TorchTrainer(nothing, run_config="x"),
+    "torch_config": lambda: TorchTrainer(nothing, torch_config="gloo"),
+    "backend_config": lambda: DataParallelTrainer(nothing, backend_config="torch"),
+    "datasets": lambda: DataParallelTrainer(nothing, datasets=["train.csv"]),
+    "a dataset": lambda: DataParallelTrainer(nothing, datasets={"train": 3}),
+    "dataset_config": lambda: DataParallelTrainer(nothing, dataset_config=["train"]),
+    "preprocessor": lambda: DataParallelTrainer(nothing, datasets={"train": "x.csv"}, preprocessor="scale"),
+    "resume_from_checkpoint": lambda: TorchTrainer(nothing, resume_from_checkpoint="/x"),
+    "a dict of a checkpoint": lambda: Checkpoint.from_dict([1]),
+    "reported metrics": lambda: session.report([1]),
+    "a reported metric": lambda: as_numbers({"loss": "low"}),
+    "backend": lambda: Trainer(5),
+    "num_workers": lambda: Trainer("torch", num_workers="2"),
+    "what is tuned": lambda: Tuner(7),
+    "what is chosen from": lambda: Tuner(tune.uniform(0, 1)),
+    "param_space": lambda: Tuner(nothing, param_space=[1]),
+    "tune_config": lambda: Tuner(nothing, tune_config=3),
+    "a sweep's run_config": lambda: Tuner(nothing, run_config=3),
+    "values of a choice": lambda: tune.choice(5),
+    "a sampling function": lambda: tune.sample_from(5),
+    "a bound": lambda: tune.uniform("low", "high"),
+    "a function that cannot be pickled": lambda: DataParallelTrainer(lambda: lock).inspect(),
+}
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError, TrainlibError])
+@pytest.mark.parametrize("argument", WRONG)
+def test_a_wrong_type_is_both_kinds_of_error(argument, error):
+    with pytest.raises(error) as caught:
+        WRONG[argument]()
+    assert isinstance(caught.value, InvalidArgumentError)
+
+
+def test_the_error_survives_a_process_boundary():
+    with pytest.raises(ValueError, match="torch_config is a StandardScaler: pass a TorchConfig") as caught:
+        TorchTrainer(nothing, torch_config=StandardScaler(columns=["x"]))
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert type(copy) is InvalidArgumentError
+    assert str(copy) == str(caught.value)
+
+
+def test_the_right_type_is_no_error():
+    assert TorchTrainer(nothing, torch_config=TorchConfig()).train_loop_config is None

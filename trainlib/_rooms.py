@@ -1,0 +1,136 @@
+"""The rooms: one for each framework, declared by the framework's own folder.
+
+To add a framework, add its folder, one line to :data:`ROOMS`, and its extra in pyproject.toml. Forms, RaySGD's
+``backend="torch"``, error messages and the tests of all frameworks read what the room declares.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from trainlib._execution.backend import BackendConfig
+from trainlib.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from trainlib.trainer import DataParallelTrainer
+
+__all__ = ["FUNCTION", "ROOMS", "Room", "choices", "load", "room_of"]
+
+ROOMS: dict[str, str] = {
+    "torch": "trainlib.torch._room",
+    "tensorflow": "trainlib.tensorflow._room",
+    "horovod": "trainlib.horovod._room",
+}
+"""The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a framework's folder offers, and what it needs.
+
+    Example:
+        >>> room = load("torch")
+        >>> room.name, room.config_arguments, room.extra
+        ('torch', ('torch_config', 'torch_backend'), 'torch')
+        >>> room.trainer_class().__name__
+        'TorchTrainer'
+    """
+
+    config_class: type[BackendConfig]
+    """The framework's settings. Its ``framework`` is the room's name."""
+    config_arguments: tuple[str, ...]
+    """The trainer's argument for these settings, in all spellings. The first is the usual one."""
+    trainer: str
+    """The trainer, as ``module:class``. By name, because the trainer's module imports its room."""
+    packages: tuple[str, ...] = ()
+    """What has to be importable, by import name."""
+    extra: str | None = None
+    """The extra that installs these packages: ``pip install 'trainlib[extra]'``."""
+    check: Callable[[], None] | None = None
+    """Raises an ImportError if something else is wrong with what is installed."""
+
+    @property
+    def name(self) -> str:
+        """The framework's name."""
+        return self.config_class.framework
+
+    @property
+    def config_argument(self) -> str:
+        """The usual spelling of the trainer's argument for the framework's settings."""
+        return self.config_arguments[0]
+
+    def trainer_class(self) -> type[DataParallelTrainer]:
+        """The trainer. Imports the framework's folder, but not the framework."""
+        module, _, name = self.trainer.partition(":")
+        found: type[DataParallelTrainer] = getattr(importlib.import_module(module), name)
+        return found
+
+    def require_installed(self) -> None:
+        """Check that the framework can be imported, without importing it.
+
+        Raises:
+            ImportError: something is missing. The message says what to install.
+        """
+        if self.check is not None:
+            self.check()
+        if missing := [package for package in self.packages if find_spec(package) is None]:
+            trainer = self.trainer.rpartition(":")[2]
+            raise ImportError(f"{trainer} needs {' and '.join(missing)}: pip install 'trainlib[{self.extra}]'")
+
+    def base_arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of the room's trainer as those of DataParallelTrainer; ``given`` may be its ``locals()``.
+
+        Raises:
+            ImportError: the framework is not installed.
+            ValueError: the framework's settings were passed in two spellings.
+            InvalidArgumentError: they are not this framework's settings.
+        """
+        self.require_installed()
+        left_out = {"self", "__class__", *self.config_arguments}
+        common = {name: value for name, value in given.items() if name not in left_out}
+        return {**common, "backend_config": self._config_from(given)}
+
+    def _config_from(self, given: Mapping[str, Any]) -> BackendConfig:
+        spelled = {name: given[name] for name in self.config_arguments if given[name] is not None}
+        if len(spelled) > 1:
+            raise ValueError(f"{' and '.join(spelled)} are the same argument: pass one of them")
+        for name, config in spelled.items():
+            if not isinstance(config, self.config_class):
+                raise InvalidArgumentError(f"{name} is a {type(config).__name__}: pass a {self.config_class.__name__}")
+            return config
+        return self.config_class()
+
+
+FUNCTION = Room(
+    config_class=BackendConfig,
+    config_arguments=("backend_config",),
+    trainer="trainlib.trainer:DataParallelTrainer",
+)
+"""No framework: the training function runs in processes that know their ranks, and nothing is set up around it."""
+
+
+def load(name: str) -> Room:
+    """The room of a framework, by its name. Imports the framework's folder, but not the framework."""
+    if name == FUNCTION.name:
+        return FUNCTION
+    room: Room = importlib.import_module(ROOMS[name]).ROOM
+    return room
+
+
+def choices() -> list[str]:
+    """All names that :func:`load` takes, for forms.
+
+    Example:
+        >>> choices()
+        ['torch', 'tensorflow', 'horovod', 'function']
+    """
+    return [*ROOMS, FUNCTION.name]
+
+
+def room_of(config: BackendConfig) -> Room:
+    """The room that a framework's settings belong to. A user's own settings belong to none, which is ``FUNCTION``."""
+    return load(config.framework) if config.framework in ROOMS else FUNCTION

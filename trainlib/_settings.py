@@ -1,0 +1,206 @@
+"""What a trainer is made of, as one value."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from trainlib._data.config import DataConfig
+from trainlib._execution.backend import BackendConfig
+from trainlib.checkpoint import Checkpoint
+from trainlib.config import RunConfig, ScalingConfig, require_values
+from trainlib.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
+
+__all__ = ["TrainLoop", "TrainerSettings"]
+
+TrainLoop = Callable[[], Any] | Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerSettings:
+    """What to train, on what, and how it is kept. The fields have the names of DataParallelTrainer's arguments.
+
+    A trainer never changes its settings. Whoever needs other ones, such as a trial of a sweep, makes another trainer.
+
+    Example:
+        >>> settings = TrainerSettings.checked(scaling_config={"num_workers": 2})
+        >>> settings.scaling_config.num_workers, settings.datasets
+        (2, {})
+    """
+
+    train_loop_per_worker: TrainLoop | None = None
+    """The training function. None for a BaseTrainer, which has none."""
+    train_loop_config: dict[str, Any] | None = None
+    backend_config: BackendConfig
+    scaling_config: ScalingConfig
+    run_config: RunConfig
+    datasets: dict[str, Any]
+    dataset_config: DataConfig
+    preprocessor: Preprocessor | None = None
+    resume_from_checkpoint: Checkpoint | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        train_loop_per_worker: Any = None,
+        train_loop_config: Any = None,
+        backend_config: Any = None,
+        scaling_config: Any = None,
+        run_config: Any = None,
+        datasets: Any = None,
+        dataset_config: Any = None,
+        preprocessor: Any = None,
+        resume_from_checkpoint: Any = None,
+    ) -> TrainerSettings:
+        """The settings, from arguments as a user passes them. Dicts become configs, and defaults are filled in.
+
+        Raises:
+            InvalidArgumentError: an argument has the wrong type.
+            ValueError: an argument has a value that cannot be used.
+            CheckpointNotFoundError: there is nothing at the checkpoint's location.
+        """
+        if train_loop_per_worker is not None:
+            takes_config(train_loop_per_worker)
+        _require_type(train_loop_config, dict, "train_loop_config", "a dict")
+        _require_type(backend_config, BackendConfig, "backend_config", "a BackendConfig, e.g. TorchConfig()")
+        _require_type(datasets, dict, "datasets", "a dict, e.g. {'train': ...}")
+        settings = cls(
+            train_loop_per_worker=train_loop_per_worker,
+            train_loop_config=train_loop_config,
+            backend_config=backend_config or BackendConfig(),
+            scaling_config=_as_config(ScalingConfig, scaling_config, "scaling_config"),
+            run_config=_as_config(RunConfig, run_config, "run_config"),
+            datasets=dict(datasets or {}),
+            dataset_config=_as_config(DataConfig, dataset_config, "dataset_config"),
+            preprocessor=preprocessor,
+            resume_from_checkpoint=resume_from_checkpoint,
+        )
+        settings._require_datasets()
+        settings._require_preprocessor()
+        settings._require_checkpoint()
+        return settings
+
+    def _require_datasets(self) -> None:
+        from trainlib._data.datasets import require_dataset
+
+        for name, given in self.datasets.items():
+            require_dataset(name, given)
+        config = self.dataset_config
+        named = config.datasets_to_split if "datasets_to_split" in config.model_fields_set else []
+        if named != "all" and (unknown := [name for name in named if name not in self.datasets]):
+            raise ValueError(
+                f"datasets_to_split names {', '.join(map(repr, unknown))}, but the datasets are "
+                f"{', '.join(map(repr, self.datasets)) or 'none'}"
+            )
+
+    def _require_preprocessor(self) -> None:
+        if self.preprocessor is None:
+            return
+        from trainlib._data.preprocessors import is_fitted, require_preprocessor
+
+        require_preprocessor(self.preprocessor)
+        if not self.datasets:
+            raise ValueError("A preprocessor was given, but no datasets to apply it to. Pass datasets={...}.")
+        if "train" not in self.datasets and not is_fitted(self.preprocessor):
+            raise ValueError(
+                "The preprocessor is not fitted, and there is no dataset 'train' to fit it on. Add 'train' to datasets, "
+                "or call preprocessor.fit(dataset) first."
+            )
+
+    def _require_checkpoint(self) -> None:
+        checkpoint = self.resume_from_checkpoint
+        what = "a trainlib.Checkpoint, e.g. Checkpoint.from_directory(path) or result.checkpoint"
+        _require_type(checkpoint, Checkpoint, "resume_from_checkpoint", what)
+        if checkpoint is not None:
+            checkpoint.require()
+
+    def bound_function(self) -> Callable[[], Any]:
+        """The training function with its config bound, so that it is called without arguments."""
+        function: Any = self.train_loop_per_worker
+        if not takes_config(function):
+            return function  # type: ignore[no-any-return]
+        config = dict(self.train_loop_config or {})
+        return lambda: function(config)
+
+    def arguments(self, config_argument: str) -> dict[str, Any]:
+        """The arguments that make a trainer with these settings; the framework's own go by ``config_argument``."""
+        by_name = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {config_argument if name == "backend_config" else name: value for name, value in by_name.items()}
+
+    # -- in another process -----------------------------------------------------------------------------
+
+    def dumps(self) -> bytes:
+        """The settings for another process. Callbacks are left out, because they belong to this process.
+
+        Raises:
+            InvalidArgumentError: the training function or its config cannot be pickled.
+        """
+        import cloudpickle
+
+        from trainlib._data.portable import packed
+
+        without_callbacks = self.run_config.model_copy(update={"callbacks": None})
+        portable = replace(self, datasets=packed(self.datasets), run_config=without_callbacks)
+        try:
+            return cloudpickle.dumps(portable)  # type: ignore[no-any-return]
+        except Exception as error:  # pickling runs the code of whatever is pickled
+            name = getattr(self.train_loop_per_worker, "__name__", repr(self.train_loop_per_worker))
+            raise InvalidArgumentError(
+                f"the training function {name} or its config cannot be sent to the workers: {error}. Create such objects "
+                "inside the function, or pass what they are made of."
+            ) from error
+
+    def unpacked(self) -> TrainerSettings:
+        """Settings that were unpickled, with datasets that can be read again.
+
+        Raises:
+            ValueError: a dataset was in the memory of a process that is gone, and has to be passed again.
+        """
+        from trainlib._data.portable import unpacked
+
+        return replace(self, datasets=unpacked(self.datasets))
+
+
+def takes_config(function: Any) -> bool:
+    """Whether a training function takes the config. It has no parameter, or one, the config.
+
+    Raises:
+        InvalidArgumentError: it is not a function.
+        ValueError: it has more required parameters.
+    """
+    if not callable(function):
+        raise InvalidArgumentError(f"train_loop_per_worker is a {type(function).__name__}: pass a function")
+    parameters = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    if len(required) > 1:
+        name = getattr(function, "__name__", repr(function))
+        raise ValueError(
+            f"the training function {name}({', '.join(p.name for p in parameters)}) takes {len(required)} parameters: it "
+            "is called with none, or with one, the config. Put the others into train_loop_config."
+        )
+    return len(parameters) > 0
+
+
+def _as_config(model: Any, value: Any, name: str) -> Any:
+    if value is None:
+        return model()
+    if isinstance(value, dict):
+        value = model(**value)
+    _require_type(value, model, name, f"a {model.__name__}")
+    require_values(value, name)
+    return value
+
+
+def _require_type(value: Any, kind: type, name: str, what: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise InvalidArgumentError(f"{name} is a {type(value).__name__}: pass {what}")
