@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from trainlib import Checkpoint
-from trainlib._data.sources import look_at
+from trainlib._data.sources import inspect_source
 from trainlib._registry.models import register, select
 
 
@@ -35,7 +35,7 @@ def test_the_demo_ends_with_a_registered_model(driver, registry, home):
     assert "already preprocessed" in process.output, "the second run found the first one's data"
     newest = max(versions, key=lambda version: int(version.version))
     file = home / "demo" / "digits.csv"
-    digest = look_at(file).digest()
+    digest = inspect_source(file).digest()
     assert newest.tags["trainlib._data.train"].endswith(f"prepared from {file}, digest {digest}")
     assert "1437 rows" in newest.tags["trainlib._data.train"]
     assert newest.tags["trainlib.code"]

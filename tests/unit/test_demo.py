@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainlib import cli
-from trainlib._data.sources import look_at
+from trainlib._data.sources import inspect_source
 from trainlib.demo import digits_file
 from trainlib.flows.demo import digits
 
@@ -23,7 +23,7 @@ def own_home(tmp_path, monkeypatch):
 def test_the_file_is_written_once_and_whole(tmp_path):
     path = digits_file()
     assert path == tmp_path / "demo" / "digits.csv"
-    source = look_at(path)
+    source = inspect_source(path)
     assert (source.rows, len(source.columns), source.columns["target"]) == (1797, 65, "int64")
     written = path.stat().st_mtime_ns
     assert digits_file() == path
