@@ -213,7 +213,7 @@ UNREACHABLE = """
     ],
 )
 def test_a_server_that_cannot_be_reached_or_started(driver, variable, address, message):
-    process = driver(UNREACHABLE, **{variable: address})
+    process = driver(UNREACHABLE, own_ray=True, **{variable: address})
     assert process.wait() == 1
     assert message in process.output, process.output
     assert process.output.count("Traceback") <= 3, process.output

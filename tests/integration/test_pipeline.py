@@ -18,7 +18,8 @@ def test_the_demo_ends_with_a_registered_model(driver, registry):
     """Twice: the second is not confused by the first, and its equal score does not move the alias."""
     run = "import sys; from trainlib.cli import main; sys.exit(main(['demo', '--epochs', '4']))"
     for version in ("1", "2"):
-        process = driver(run, own_server=True)
+        own = version == "1"  # the second joins what runs
+        process = driver(run, own_server=own, own_ray=own)
         assert process.wait() == 0, process.output
         assert "4/4 registering it as digits" in process.output
         assert f"digits version {version}, alias 'best'" in process.output
@@ -85,7 +86,9 @@ def test_both_uis_are_served_until_somebody_ends_them(driver):
         other.bind(("127.0.0.1", 0))
         prefect, mlflow = (str(each.getsockname()[1]) for each in (one, other))
     command = f"['up', '--prefect-port', '{prefect}', '--mlflow-port', '{mlflow}']"
-    served = driver(f"import sys; from trainlib.cli import main; sys.exit(main({command}))", own_server=True)
+    served = driver(
+        f"import sys; from trainlib.cli import main; sys.exit(main({command}))", own_server=True, own_ray=True
+    )
     served.wait_for(lambda: "Ctrl-C ends both." in served.output)
     with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/ui-settings") as answer:
         assert json.load(answer)["api_url"] == f"http://127.0.0.1:{prefect}/api", "its pages ask the right server"

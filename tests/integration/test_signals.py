@@ -12,7 +12,7 @@ import pytest
 SCRIPT = """
     import json, os, sys, time
     from pathlib import Path
-    from trainlib import Checkpoint, RunConfig, ScalingConfig, session
+    from trainlib import Checkpoint, DataParallelTrainer, RunConfig, ScalingConfig, session
     from trainlib.torch import TorchTrainer
 
     def train_func(config):
@@ -24,8 +24,8 @@ SCRIPT = """
                 Path(config["alive"]).write_text(f"{epoch} {os.getpid()}")
             time.sleep(config["pause"])
 
-    name, alive, pause = sys.argv[1:]
-    result = TorchTrainer(
+    name, alive, pause, framework = sys.argv[1:]
+    result = (TorchTrainer if framework == "torch" else DataParallelTrainer)(
         train_func,
         train_loop_config={"alive": alive, "pause": float(pause), "epochs": 12},
         scaling_config=ScalingConfig(num_workers=2),
@@ -60,9 +60,11 @@ def wait_until_dead(pid: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_training_cleanly(driver, tmp_path, newest_run, flow_state, number):
+    """Ctrl-C one with everything of its own, and SIGTERM one that has joined a Prefect server and a Ray."""
     name = f"signalled-{number.name}-{os.getpid()}"
     alive = tmp_path / "alive"
-    process = driver(SCRIPT, name, str(alive), "1", own_server=number is signal.SIGINT)
+    own = number is signal.SIGINT
+    process = driver(SCRIPT, name, str(alive), "0.5", "torch" if own else "none", own_server=own, own_ray=own)
     process.wait_for(lambda: epoch_reached(alive) >= 1)
     worker = int(alive.read_text().split()[1])
 
@@ -88,7 +90,7 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
 ):
     name = f"killed-{os.getpid()}"
     alive = tmp_path / "alive"
-    first = driver(SCRIPT, name, str(alive), "0.5")
+    first = driver(SCRIPT, name, str(alive), "0.5", "none", own_ray=True)
     first.wait_for(lambda: epoch_reached(alive) >= 4)
     worker = int(alive.read_text().split()[1])
     first.process.kill()
@@ -98,7 +100,7 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
     assert interrupted.info.status == "RUNNING", "nobody could end it"
     flow_run_before = interrupted.data.tags["trainlib.flow_run_id"]
 
-    second = driver(SCRIPT, name, str(alive), "0")
+    second = driver(SCRIPT, name, str(alive), "0", "none")
     assert second.wait() == 0, second.output
 
     outcome = second.last_json()
@@ -118,9 +120,9 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
 
 RESTORE = """
     import json, sys
-    from trainlib.torch import TorchTrainer
+    from trainlib import DataParallelTrainer
 
-    result = TorchTrainer.restore(
+    result = DataParallelTrainer.restore(
         sys.argv[1], train_loop_config={"alive": sys.argv[2], "pause": 0.0, "epochs": 12}
     ).fit()
     print(json.dumps({"run_id": result.run_id, "epoch": result.metrics["epoch"], "start": result.metrics["start"]}))
@@ -130,7 +132,7 @@ RESTORE = """
 def test_restore_continues_a_training_in_another_process(driver, tmp_path, newest_run):
     name = f"restored-{os.getpid()}"
     alive = tmp_path / "alive"
-    first = driver(SCRIPT, name, str(alive), "0.5")
+    first = driver(SCRIPT, name, str(alive), "0.5", "none")
     first.wait_for(lambda: epoch_reached(alive) >= 3)
     first.process.send_signal(signal.SIGINT)
     first.wait()
@@ -147,8 +149,7 @@ def test_restore_continues_a_training_in_another_process(driver, tmp_path, newes
 
 
 USER_ERROR = """
-    from trainlib import ScalingConfig, session, RunConfig, FailureConfig
-    from trainlib.torch import TorchTrainer
+    from trainlib import DataParallelTrainer, ScalingConfig, session, RunConfig, FailureConfig
     import sys, time
 
     def train_func():
@@ -157,7 +158,7 @@ USER_ERROR = """
             raise ValueError("the learning rate is a banana")
         time.sleep(120)
 
-    TorchTrainer(
+    DataParallelTrainer(
         train_func,
         scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(name=sys.argv[1], failure_config=FailureConfig(max_failures=3)),

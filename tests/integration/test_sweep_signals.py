@@ -56,7 +56,8 @@ def started(folder):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_whole_sweep_cleanly(driver, tmp_path, newest_run, registry, flow_state, number):
     name = f"sweep-{number.name}-{os.getpid()}"
-    process = driver(SCRIPT, name, str(tmp_path), "30", own_server=number is signal.SIGTERM)
+    own = number is signal.SIGTERM
+    process = driver(SCRIPT, name, str(tmp_path), "30", own_server=own, own_ray=own)
     process.wait_for(lambda: len(started(tmp_path)) == 2)
     time.sleep(1)
 
