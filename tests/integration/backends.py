@@ -22,14 +22,14 @@ def trainer(
     backend: str,
     function: Callable[[dict], Any],
     *,
-    workers: int = 2,
+    scaling_config: ScalingConfig | None = None,
     run_config: RunConfig | None = None,
     **config: Any,
 ) -> DataParallelTrainer:
     """A trainer of a backend that finds out soon about collectives that hang."""
     common: dict[str, Any] = {
         "train_loop_config": {"backend": backend, **config},
-        "scaling_config": ScalingConfig(num_workers=workers),
+        "scaling_config": scaling_config or ScalingConfig(num_workers=2),
         "run_config": run_config or RunConfig(),
     }
     if backend == "torch":

@@ -10,28 +10,50 @@ from dataclasses import replace
 
 import pytest
 
+from tests.integration.conftest import Driver, drivers
 from trainlib import Checkpoint
 from trainlib._registry.models import register, select
 
+DEMO = "import sys; from trainlib.cli import main; sys.exit(main(['demo', '--epochs', '4']))"
 
-def test_the_demo_ends_with_a_registered_model(driver, registry):
-    """Twice: the second is not confused by the first, and its equal score does not move the alias."""
-    run = "import sys; from trainlib.cli import main; sys.exit(main(['demo', '--epochs', '4']))"
-    for version in ("1", "2"):
-        own = version == "1"  # the second joins what runs
-        process = driver(run, own_server=own, own_ray=own)
-        assert process.wait() == 0, process.output
-        assert "4/4 registering it as digits" in process.output
-        assert f"digits version {version}, alias 'best'" in process.output
-        assert "Open both UIs    trainlib up" in process.output
-        assert "Traceback" not in process.output
-        assert "WARNING" not in process.output
+
+def output_of(process: Driver, version: str) -> str:
+    """What a demo printed, which is the one that makes this version of its model."""
+    assert process.wait() == 0, process.output
+    assert "4/4 registering it as digits" in process.output
+    assert f"digits version {version}, alias 'best'" in process.output
+    assert "Open both UIs    trainlib up" in process.output
+    assert "Traceback" not in process.output
+    assert "WARNING" not in process.output
+    return process.output
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory) -> str:
+    """What the demo prints on a machine where nothing has been started."""
+    with drivers(tmp_path_factory.mktemp("demo")) as driver:
+        return output_of(driver(DEMO, own_server=True, own_ray=True), version="1")
+
+
+def test_the_demo_ends_with_a_registered_model(first, registry):
+    best = registry.get_model_version_by_alias("digits", "best")
+    assert best.version == 1
+    assert best.tags["trainlib._data.train"].endswith("prepared from sklearn:digits, digest scikit-learn 1.9.1")
+    assert "1437 rows" in best.tags["trainlib._data.train"]
+    assert best.tags["trainlib.code"]
+    scaler = Checkpoint(best.tags["trainlib.location"]).get_preprocessor()
+    assert type(scaler).__name__ == "StandardScaler", "what was applied to the data goes with the model"
+
+
+def test_a_second_demo_is_not_confused_by_the_first(first, driver, registry):
+    """And its equal score does not move the alias. It joins the servers that run."""
+    second = output_of(driver(DEMO), version="2")
     assert registry.get_model_version_by_alias("digits", "best").version == 1
     versions = registry.search_model_versions("name = 'digits'")
     assert len({version.run_id for version in versions}) == 2
     runs = registry.search_runs([registry.get_experiment_by_name("digits").experiment_id])
     assert {run.info.status for run in runs} == {"FINISHED"}
-    assert "prepared before" in process.output, "the second run found the first one's data"
+    assert "prepared before" in second, "the second run found the first one's data"
     newest = max(versions, key=lambda version: int(version.version))
     assert newest.tags["trainlib._data.train"].endswith("prepared from sklearn:digits, digest scikit-learn 1.9.1")
     assert "1437 rows" in newest.tags["trainlib._data.train"]

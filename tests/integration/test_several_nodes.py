@@ -9,9 +9,10 @@ import pytest
 
 from tests.integration import backends
 from tests.integration.extra_nodes import SEAT, extra_nodes
-from trainlib import session
+from trainlib import ScalingConfig, session
 
 STEPS = 10
+FOUR = ScalingConfig(num_workers=4, resources_per_worker={"CPU": 1, SEAT: 1})
 
 
 def train_func(config):
@@ -53,9 +54,7 @@ def test_ranks_are_right_and_gradients_are_averaged_across_nodes(layout, framewo
     returned = {}
     with extra_nodes(layout):
         for backend in frameworks:
-            trainer = backends.trainer(backend, train_func, workers=4)
-            trainer.scaling_config.resources_per_worker = {"CPU": 1, SEAT: 1}
-            returned[backend] = trainer.fit().returned
+            returned[backend] = backends.trainer(backend, train_func, scaling_config=FOUR).fit().returned
 
     expected = backends.fit_in_one_process(STEPS)
     for backend, workers in returned.items():

@@ -86,7 +86,7 @@ def test_a_signal_ends_a_training_cleanly(driver, tmp_path, newest_run, flow_sta
 
 
 def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
-    driver, tmp_path, newest_run, curve, flow_state
+    driver, run_here, tmp_path, newest_run, curve, flow_state
 ):
     name = f"killed-{os.getpid()}"
     alive = tmp_path / "alive"
@@ -100,10 +100,7 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
     assert interrupted.info.status == "RUNNING", "nobody could end it"
     flow_run_before = interrupted.data.tags["trainlib.flow_run_id"]
 
-    second = driver(SCRIPT, name, str(alive), "0", "none")
-    assert second.wait() == 0, second.output
-
-    outcome = second.last_json()
+    outcome = run_here(SCRIPT, name, str(alive), "0", "none")
     run = newest_run(name)
     assert outcome["run_id"] == run.info.run_id == interrupted.info.run_id
     assert run.info.status == "FINISHED"
@@ -129,7 +126,7 @@ RESTORE = """
 """
 
 
-def test_restore_continues_a_training_in_another_process(driver, tmp_path, newest_run):
+def test_restore_continues_a_training_in_another_process(driver, run_here, tmp_path, newest_run):
     name = f"restored-{os.getpid()}"
     alive = tmp_path / "alive"
     first = driver(SCRIPT, name, str(alive), "0.5", "none")
@@ -138,10 +135,7 @@ def test_restore_continues_a_training_in_another_process(driver, tmp_path, newes
     first.wait()
     run_id = newest_run(name).info.run_id
 
-    second = driver(RESTORE, run_id, str(alive))
-    assert second.wait() == 0, second.output
-
-    outcome = second.last_json()
+    outcome = run_here(RESTORE, run_id, str(alive))
     assert outcome["run_id"] == run_id
     assert outcome["start"] >= 3
     assert outcome["epoch"] == 11
