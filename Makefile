@@ -15,11 +15,14 @@ BACKENDS := $(VENV)/.ready-backends
 export TRAINLIB_HOME ?= $(CURDIR)/.trainlib
 export PREFECT_HOME ?= $(TRAINLIB_HOME)/prefect
 
-.PHONY: demo test horovod lint format bench ui lock clean help
+.PHONY: demo check test horovod lint format bench ui lock clean help
 
 demo: $(READY) ## Set up, then preprocess, train, select and register a digits model on 2 workers
 	@mkdir -p $(PREFECT_HOME)
 	@$(BIN)/trainlib demo
+
+check: lint horovod ## The quick one: lint, unit tests, and one training through all layers
+	@$(BIN)/python -m pytest tests/unit tests/integration/test_pipeline.py::test_the_demo_ends_with_a_registered_model
 
 test: lint horovod ## Set up, then lint and run the whole test suite
 	@$(BIN)/python -m pytest

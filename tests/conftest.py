@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.process_logs import pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
+
 # Here and not in the fixture: Prefect reads its settings when it is imported, which test modules do.
 HOME = Path(tempfile.mkdtemp(prefix="trainlib-tests-"))
 os.environ["TRAINLIB_HOME"] = str(HOME)
 os.environ["PREFECT_HOME"] = str(HOME / "prefect")
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+os.environ["TRAINLIB_WORKER_IDLE_S"] = "600"  # so that a test finds the workers warm that one long before it has used
 for _address in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(_address, None)
 

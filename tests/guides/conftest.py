@@ -1,6 +1,7 @@
 """Runs the examples of the guides like scripts, but in this process, so that they share one Ray and one Prefect."""
 
 import runpy
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ class Ran:
     """Its standard output, with the lines that its workers printed."""
     names: dict[str, Any]
     """Its global variables."""
+    started: int
+    """When it was started, in seconds as ``time.time()`` has them."""
 
     @property
     def lines(self) -> list[str]:
@@ -35,8 +38,24 @@ def run_example(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
 
     def run(name: str, **left_open: str) -> Ran:
         capsys.readouterr()
+        started = int(time.time())
         # As __main__, like a script: its functions are then sent to the workers by value.
         names = runpy.run_path(str(EXAMPLES / f"{name}.py"), init_globals=left_open, run_name="__main__")
-        return Ran(capsys.readouterr().out, names)
+        return Ran(capsys.readouterr().out, names, started)
 
     return run
+
+
+_have_run: dict[str, Ran] = {}
+
+
+@pytest.fixture
+def example(run_example: Callable[..., Ran]) -> Callable[[str], Ran]:
+    """Gives what an example left behind. All tests that look at one look at the same run of it, and change nothing."""
+
+    def once(name: str) -> Ran:
+        if name not in _have_run:
+            _have_run[name] = run_example(name)
+        return _have_run[name]
+
+    return once

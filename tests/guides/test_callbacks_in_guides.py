@@ -36,8 +36,8 @@ KEYS_OF_A_RESULT = {
 }
 
 
-def test_a_custom_callback_sees_each_result(run_example):
-    ran = run_example("custom_callback")
+def test_a_custom_callback_sees_each_result(example):
+    ran = example("custom_callback")
     results = ran.names["callback"].results
     assert [ast.literal_eval(line) for line in ran.lines] == results
     assert len(results) == 3
@@ -45,14 +45,14 @@ def test_a_custom_callback_sees_each_result(run_example):
     assert results[-1]["config"] == {}
 
 
-def test_the_results_of_a_callback_are_not_changed_when_the_training_ends(run_example):
-    results = run_example("custom_callback").names["callback"].results
+def test_the_results_of_a_callback_are_not_changed_when_the_training_ends(example):
+    results = example("custom_callback").names["callback"].results
     assert True not in [result.get("done") for result in results]
 
 
-def test_the_last_result_of_a_trial_is_the_one_being_logged(run_example):
+def test_the_last_result_of_a_trial_is_the_one_being_logged(example):
     """The guide's sample output is one result behind, and would never show the last one. Its text says otherwise."""
-    results = run_example("custom_callback").names["callback"].results
+    results = example("custom_callback").names["callback"].results
     assert all(result.keys() == KEYS_OF_A_RESULT for result in results)
     assert [result["epoch"] for result in results] == [0, 1, 2]
     assert [result["training_iteration"] for result in results] == [1, 2, 3]

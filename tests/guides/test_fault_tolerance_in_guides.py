@@ -7,8 +7,8 @@ import pytest
 from trainlib import FailureConfig, TrainingFailedError
 
 
-def test_a_killed_worker_is_a_retry_that_resumes_from_the_checkpoint(run_example):
-    ran = run_example("fault_tolerance")
+def test_a_killed_worker_is_a_retry_that_resumes_from_the_checkpoint(example):
+    ran = example("fault_tolerance")
     result = ran.result
 
     assert ran.lines == ["4"]
@@ -24,8 +24,8 @@ def test_a_killed_worker_is_a_retry_that_resumes_from_the_checkpoint(run_example
     assert result.metrics["iterations_since_restore"] == 2
 
 
-def test_without_max_failures_a_killed_worker_fails_the_training(run_example):
-    trainer = run_example("fault_tolerance").names["trainer"]
+def test_without_max_failures_a_killed_worker_fails_the_training(example):
+    trainer = example("fault_tolerance").names["trainer"]
     trainer.run_config.failure_config = FailureConfig()
     with pytest.raises(TrainingFailedError, match=re.escape("rank 1 (node")) as failed:
         trainer.fit()

@@ -10,16 +10,15 @@ from mlflow import MlflowClient
 from trainlib._registry.client import tracking_uri
 
 
-def test_the_last_checkpoint_is_the_dict_that_was_saved_and_what_the_guide_adds(run_example):
-    before = int(time.time())
-    ran = run_example("saving_checkpoints")
+def test_the_last_checkpoint_is_the_dict_that_was_saved_and_what_the_guide_adds(example):
+    ran = example("saving_checkpoints")
     saved = ran.result.checkpoint.to_dict()
 
     assert list(saved) == ["epoch", "model_weights", "_timestamp", "_preprocessor", "_current_checkpoint_id"]
     assert saved["epoch"] == 4
     assert saved["_current_checkpoint_id"] == 4
     assert saved["_preprocessor"] is None
-    assert before <= saved["_timestamp"] <= time.time()
+    assert ran.started <= saved["_timestamp"] <= time.time()
     assert {name: tuple(value.shape) for name, value in saved["model_weights"].items()} == {
         "weight": (1, 4),
         "bias": (1,),
@@ -29,14 +28,14 @@ def test_the_last_checkpoint_is_the_dict_that_was_saved_and_what_the_guide_adds(
     torch.nn.Linear(4, 1).load_state_dict(saved["model_weights"])
 
 
-def test_a_checkpoint_is_a_local_directory_with_its_number(run_example):
-    kind, path = ast.literal_eval(run_example("saving_checkpoints").lines[1])
+def test_a_checkpoint_is_a_local_directory_with_its_number(example):
+    kind, path = ast.literal_eval(example("saving_checkpoints").lines[1])
     assert kind == "local_path"
     assert Path(path).name == "checkpoint_000004"
     assert Path(path).is_dir()
 
 
-def test_num_to_keep_0_writes_no_checkpoint(run_example, home):
+def test_num_to_keep_0_writes_no_checkpoint(run_example, example, home):
     def checkpoints():
         client = MlflowClient(tracking_uri())
         experiments = [found.experiment_id for found in client.search_experiments()]
@@ -44,7 +43,7 @@ def test_num_to_keep_0_writes_no_checkpoint(run_example, home):
             model.model_id for model in client.search_logged_models(experiments, max_results=1000)
         }
 
-    run_example("accessing_results")  # an example that writes some, to check that they would be found
+    example("accessing_results")  # an example that writes some, to check that they would be found
     before = checkpoints()
     assert all(before)
     run_example("keeping_no_checkpoints")

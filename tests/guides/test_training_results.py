@@ -39,8 +39,8 @@ KEYS_IN_THE_GUIDE = {
 
 
 @pytest.fixture
-def ran(run_example):
-    return run_example("accessing_results")
+def ran(example):
+    return example("accessing_results")
 
 
 def test_the_last_metrics_are_printed_with_all_that_is_filled_in(ran):

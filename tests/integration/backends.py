@@ -27,7 +27,7 @@ def trainer(
     backend: str,
     function: Callable[[dict], Any],
     *,
-    workers: int = 2,
+    scaling_config: ScalingConfig | None = None,
     run_config: RunConfig | None = None,
     **config: Any,
 ) -> DataParallelTrainer:
@@ -36,7 +36,7 @@ def trainer(
     return room.trainer_class()(
         function,
         train_loop_config={"backend": backend, **config},
-        scaling_config=ScalingConfig(num_workers=workers),
+        scaling_config=scaling_config or ScalingConfig(num_workers=2),
         run_config=run_config or RunConfig(),
         **{room.config_argument: of(backend).SETTINGS},
     )

@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from mlflow import MlflowClient
 
+from tests import process_logs
+from trainlib import _storage as storage
+from trainlib._execution import cluster
 from trainlib._registry import client as mlflow_client
+
+
+def _logs_of_the_session() -> Iterator[tuple[str, Path]]:
+    """What the session's Prefect server and its Ray have written, by process."""
+    yield "the session's Prefect server", storage.home() / "logs" / "prefect-server.log"
+    if cluster.is_local():
+        folder = Path(ray._private.worker._global_node.get_logs_dir_path())
+        for log in sorted([*folder.glob("worker-*.err"), *folder.glob("worker-*.out")]):
+            yield f"Ray's worker process {log.stem.rpartition('-')[2]} ({log.suffix[1:]})", log
+        for name in ("raylet", "gcs_server"):
+            yield f"Ray's {name}", folder / f"{name}.err"
+
+
+process_logs.follow_all(_logs_of_the_session)
 
 
 @pytest.fixture
@@ -74,6 +94,7 @@ class Driver:
 
     def __init__(self, script: Path, *args: str, env: dict[str, str]) -> None:
         self._output = script.with_suffix(".log")
+        process_logs.follow(f"the driver {script.name}", self._output)
         with open(self._output, "wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, str(script), *args],
@@ -109,33 +130,64 @@ class Driver:
         return json.loads(self.output.strip().splitlines()[-1])
 
 
-def _clean_environment(own_server: bool) -> dict[str, str]:
+def _clean_environment(own_server: bool, own_ray: bool) -> dict[str, str]:
     """The session's environment, as if it had not been started by make."""
-    left_out = ("RAY_ADDRESS", "MAKELEVEL", *(["PREFECT_API_URL"] if own_server else []))
-    return {key: value for key, value in os.environ.items() if key not in left_out}
+    environment = {key: value for key, value in os.environ.items() if key not in ("RAY_ADDRESS", "MAKELEVEL")}
+    if own_server:
+        environment.pop("PREFECT_API_URL", None)
+    if not own_ray:
+        environment["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
+    return environment
 
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
-    """Starts scripts, and makes sure that none outlives its test.
+    """Starts scripts, and makes sure that none outlives its test."""
+    with drivers(tmp_path) as start:
+        yield start
 
-    They talk to the session's Prefect server; with ``own_server`` they start one, as they do for a user.
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Runs a script in this process, which is quicker than in one of its own; gives what it printed last, as JSON."""
+
+    def run(source: str, *args: str) -> Any:
+        script = tmp_path / "script_here.py"
+        script.write_text(textwrap.dedent(source))
+        monkeypatch.setattr(sys, "argv", [str(script), *args])
+        capsys.readouterr()
+        runpy.run_path(str(script), run_name="__main__")
+        return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+
+    return run
+
+
+@contextmanager
+def drivers(folder: Path) -> Iterator[Callable[..., Driver]]:
+    """Gives a function that starts scripts in a folder; none outlives the block.
+
+    They use the session's MLflow store, and join its Prefect server and its Ray. With ``own_server`` and ``own_ray``
+    they start their own, as they do for a user: for tests of how those are started, used and ended.
     """
     from trainlib.flows import embedded
 
     started: list[Driver] = []
 
-    def start(source: str, *args: str, own_server: bool = False, **env: str) -> Driver:
+    def start(source: str, *args: str, own_server: bool = False, own_ray: bool = False, **env: str) -> Driver:
         if not own_server:
             embedded.start()
             embedded.wait()
-        script = tmp_path / f"script_{len(started)}.py"
+        if not own_ray:
+            cluster.connect()
+        script = folder / f"script_{len(started)}.py"
         script.write_text(textwrap.dedent(source))
-        started.append(Driver(script, *args, env={**_clean_environment(own_server), **env}))
+        started.append(Driver(script, *args, env={**_clean_environment(own_server, own_ray), **env}))
         return started[-1]
 
-    yield start
-    for one in started:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.wait()
+    try:
+        yield start
+    finally:
+        for one in started:
+            if one.process.poll() is None:
+                one.process.kill()
+                one.process.wait()

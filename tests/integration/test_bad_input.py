@@ -45,7 +45,7 @@ def test_more_workers_than_the_cluster_holds():
     with pytest.raises(
         TrainingFailedError, match=r"asked for 500 worker\(s\).*500 CPU; the cluster has \d+: lower"
     ) as caught:
-        TorchTrainer(quick, scaling_config=ScalingConfig(num_workers=500)).fit()
+        DataParallelTrainer(quick, scaling_config=ScalingConfig(num_workers=500)).fit()
     assert caught.value.cause is Cause.CAPACITY
     assert isinstance(caught.value.__cause__, CapacityError)
     assert time.monotonic() - started < 60, "known at once, so there is nothing to wait for"
@@ -53,12 +53,14 @@ def test_more_workers_than_the_cluster_holds():
 
 def test_a_gpu_where_there_is_none():
     with pytest.raises(TrainingFailedError, match=r"2 GPU; the cluster has 0: set use_gpu=False"):
-        TorchTrainer(quick, scaling_config=ScalingConfig(num_workers=2, use_gpu=True)).fit()
+        DataParallelTrainer(quick, scaling_config=ScalingConfig(num_workers=2, use_gpu=True)).fit()
 
 
 def test_more_nodes_than_there_are():
     with pytest.raises(TrainingFailedError, match=r"STRICT_SPREAD.*1 node\(s\): use placement_strategy"):
-        TorchTrainer(quick, scaling_config=ScalingConfig(num_workers=2, placement_strategy="STRICT_SPREAD")).fit()
+        DataParallelTrainer(
+            quick, scaling_config=ScalingConfig(num_workers=2, placement_strategy="STRICT_SPREAD")
+        ).fit()
 
 
 def reports_text() -> None:
@@ -72,15 +74,15 @@ def reports_vector() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "message"),
+    ("kind", "function", "message"),
     [
-        (reports_text, "metric 'phase' is 'warm-up', a str: report() takes numbers"),
-        (reports_vector, "metric 'loss' is a Tensor of shape (3,): report() takes single numbers"),
+        (DataParallelTrainer, reports_text, "metric 'phase' is 'warm-up', a str: report() takes numbers"),
+        (TorchTrainer, reports_vector, "metric 'loss' is a Tensor of shape (3,): report() takes single numbers"),
     ],
 )
-def test_a_metric_that_is_not_a_number(function, message):
+def test_a_metric_that_is_not_a_number(kind, function, message):
     with pytest.raises(TrainingFailedError) as caught:
-        TorchTrainer(function, scaling_config=TWO).fit()
+        kind(function, scaling_config=TWO).fit()
     assert isinstance(caught.value.__cause__, MetricError)
     assert message in str(caught.value)
 
@@ -91,7 +93,7 @@ def reports_non_finite() -> None:
 
 
 def test_nan_and_infinity_are_kept_and_told(registry, capfd):
-    result = TorchTrainer(reports_non_finite, scaling_config=TWO).fit()
+    result = DataParallelTrainer(reports_non_finite, scaling_config=TWO).fit()
 
     assert result.metrics_dataframe["loss"].tolist()[2:4] == [math.inf, -math.inf]
     points = registry.get_metric_history(result.run_id, "loss")
@@ -107,7 +109,7 @@ def saves_without_score() -> None:
 def test_a_score_that_was_never_reported():
     config = RunConfig(checkpoint_config=CheckpointConfig(checkpoint_score_attribute="accuracy"))
     with pytest.raises(TrainingFailedError) as caught:
-        TorchTrainer(saves_without_score, scaling_config=TWO, run_config=config).fit()
+        DataParallelTrainer(saves_without_score, scaling_config=TWO, run_config=config).fit()
     assert isinstance(caught.value.__cause__, ScoreNotReportedError)
     assert "checkpoint_score_attribute is 'accuracy'" in str(caught.value)
     assert "Its dict has 'epoch', the metrics reported with it are 'loss'" in str(caught.value)
@@ -120,7 +122,7 @@ def one_rank_reports_less() -> None:
 
 def test_ranks_that_do_not_report_equally_often():
     with pytest.raises(TrainingFailedError) as caught:
-        TorchTrainer(one_rank_reports_less, scaling_config=TWO).fit()
+        DataParallelTrainer(one_rank_reports_less, scaling_config=TWO).fit()
     assert isinstance(caught.value.__cause__, OutOfStepError)
     assert "rank 0 called report() 3 times, rank 1 returned after 2" in str(caught.value)
 
@@ -130,7 +132,7 @@ def test_a_checkpoint_that_is_not_there(tmp_path):
     with pytest.raises(CheckpointNotFoundError, match=f"no checkpoint directory at {missing}: found nothing"):
         Checkpoint.from_directory(missing)
     with pytest.raises(CheckpointNotFoundError, match=f"no checkpoint at {missing}: nothing is there"):
-        TorchTrainer(quick, resume_from_checkpoint=Checkpoint(missing))
+        DataParallelTrainer(quick, resume_from_checkpoint=Checkpoint(missing))
 
 
 def test_a_training_function_that_cannot_be_sent_to_the_workers():
@@ -143,14 +145,14 @@ def test_a_training_function_that_cannot_be_sent_to_the_workers():
     with pytest.raises(
         TypeError, match=r"train_func or its config cannot be sent to the workers: cannot pickle '_thread"
     ):
-        TorchTrainer(train_func, scaling_config=TWO).fit()
+        DataParallelTrainer(train_func, scaling_config=TWO).fit()
 
 
 def test_a_storage_path_that_cannot_be_written(tmp_path, newest_run):
     (tmp_path / "file").touch()
     config = RunConfig(name="unwritable", storage_path=str(tmp_path / "file" / "below"))
     with pytest.raises(NotADirectoryError):
-        TorchTrainer(quick, scaling_config=TWO, run_config=config).fit()
+        DataParallelTrainer(quick, scaling_config=TWO, run_config=config).fit()
     assert newest_run("unwritable").info.status == "FAILED", "it does not look as if it ran"
 
 
@@ -166,7 +168,7 @@ def raises_beside_a_busy_rank() -> None:
 def test_a_busy_rank_does_not_hide_another_ones_error():
     config = RunConfig(failure_config=FailureConfig(max_failures=3))
     with pytest.raises(TrainingFailedError, match=r"rank 1 .* raised ValueError: a banana") as caught:
-        TorchTrainer(raises_beside_a_busy_rank, scaling_config=TWO, run_config=config).fit()
+        DataParallelTrainer(raises_beside_a_busy_rank, scaling_config=TWO, run_config=config).fit()
     assert caught.value.cause is Cause.USER
     assert caught.value.attempt == 1
 
@@ -232,7 +234,7 @@ UNREACHABLE = """
     ],
 )
 def test_a_server_that_cannot_be_reached_or_started(driver, variable, address, message):
-    process = driver(UNREACHABLE, **{variable: address})
+    process = driver(UNREACHABLE, own_ray=True, **{variable: address})
     assert process.wait() == 1
     assert message in process.output, process.output
     assert process.output.count("Traceback") <= 3, process.output

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import ray
 
 from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import (
@@ -24,6 +25,7 @@ from trainlib import (
     TrainingFailedError,
     session,
 )
+from trainlib._execution import cluster
 from trainlib.errors import DataError, OutOfStepError
 from trainlib.torch import TorchTrainer
 
@@ -46,7 +48,6 @@ def ids_of_two_epochs(config: dict) -> dict:
 
 def test_everything_that_can_be_a_dataset_is_one(tmp_path):
     import datasets
-    import ray
 
     table(7).to_csv(tmp_path / "a.csv.gz", index=False)
     table(7).assign(id=range(7, 14)).to_csv(tmp_path / "b.csv.gz", index=False)
@@ -262,38 +263,37 @@ CONNECT
 train = ray.data.range_tensor(200, shape=(256, 1024), override_num_blocks=20).map_batches(lambda batch: batch)
 trainer = TorchTrainer(
     train_func,
-    scaling_config=ScalingConfig(num_workers=2),
+    scaling_config=ScalingConfig(num_workers=2, resources_per_worker=EACH),
     datasets=dict(train=train, validation=ray.data.range(1000).map_batches(lambda batch: batch)),
 )
 try:
     print("rows", trainer.fit().metrics["rows"], flush=True)
 except TrainingFailedError as error:
     print("refused", error, flush=True)
-ray.shutdown()
-CLOSE
 """
 
 
 def test_two_workers_and_more_data_than_memory_share_a_machine_with_two_cpus(driver):
     """With a Ray as ``ray.data`` starts it, which leaves no CPU for reading, and validation in the midst of an epoch."""
     start = "ray.init(address='local', num_cpus=2, object_store_memory=120 * 1024**2, log_to_driver=False)"
-    script = driver(ON_TWO_CPUS.replace("CONNECT", start).replace("CLOSE", ""))
+    script = driver(ON_TWO_CPUS.replace("CONNECT", start).replace("EACH", "None"), own_ray=True)
     assert script.wait() == 0, script.output
     assert "rows 100" in script.output
 
 
 def test_a_cluster_with_too_few_cpus_for_both_is_told_at_once(driver):
-    connect = (
-        "from ray.cluster_utils import Cluster; import os; "
-        "cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 2}); "
-        "os.environ['RAY_ADDRESS'] = cluster.address; ray.init(log_to_driver=False)"
+    """The session's Ray is a cluster to the script, which has not started it."""
+    cluster.connect()
+    cpus = ray.cluster_resources()["CPU"]
+    script = driver(
+        ON_TWO_CPUS.replace("CONNECT", "from trainlib._execution import cluster; cluster.connect()")
+        .replace("EACH", f"dict(CPU={cpus / 2})")
+        .replace("TorchTrainer(", "DataParallelTrainer(")
+        .replace("import ScalingConfig", "import DataParallelTrainer, ScalingConfig")
     )
-    script = driver(ON_TWO_CPUS.replace("CONNECT", connect).replace("CLOSE", "cluster.shutdown()"))
     assert script.wait() == 0, script.output
-    assert (
-        "2 worker(s) take 2 of the cluster's 2 CPUs, and reading 'train' and 'validation' at the same time needs"
-        in (script.output)
-    )
+    taken = f"2 worker(s) take {cpus:g} of the cluster's {cpus:g} CPUs"
+    assert f"{taken}, and reading 'train' and 'validation' at the same time needs" in script.output
 
 
 def nothing(config: dict) -> None:
@@ -357,10 +357,6 @@ def count_rows(config: dict) -> int:
 
 
 def test_shares_need_not_be_equal_and_the_users_dataset_stays_as_it_was():
-    import ray
-
-    from trainlib._execution import cluster
-
     cluster.connect()
     dataset = ray.data.from_pandas(table(7))
     limits = dataset.context.execution_options.resource_limits
@@ -461,8 +457,6 @@ def test_data_that_turn_out_broken_while_training_are_named(tmp_path, monkeypatc
         ).fit()
 
     def few():
-        import ray
-
         return ray.data.range(100).filter(lambda row: row["id"] < 1)
 
     with pytest.raises(TrainingFailedError, match="the dataset 'train' has no rows for this worker"):

@@ -40,10 +40,17 @@ def trained(**callback):
     return TensorflowTrainer(fit, train_loop_config={"callback": callback}).fit()
 
 
-def test_every_epoch_is_reported_and_saved_and_the_model_can_be_had_back():
+@pytest.fixture(scope="module")
+def first():
+    """One training, which several tests look at or go on from."""
     before = generated_files()
     result = trained()
     assert generated_files() <= before, "TensorFlow's workers clear up after themselves"
+    return result
+
+
+def test_every_epoch_is_reported_and_saved_and_the_model_can_be_had_back(first):
+    result = first
     assert result.metrics_dataframe[["loss", "mae"]].shape == (3, 2)
     assert len(result.best_checkpoints) == 3
 
@@ -129,8 +136,7 @@ def fits_on(config: dict) -> int:
     return len(history.epoch)
 
 
-def test_a_training_goes_on_from_the_checkpoint_of_another():
-    first = trained()
+def test_a_training_goes_on_from_the_checkpoint_of_another(first):
     second = TensorflowTrainer(
         fits_on, train_loop_config={"itself": False}, resume_from_checkpoint=first.checkpoint
     ).fit()

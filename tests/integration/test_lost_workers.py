@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.integration.leftovers import assert_nothing_left_behind
-from trainlib import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
+from trainlib import (
+    Checkpoint,
+    CheckpointConfig,
+    DataParallelTrainer,
+    FailureConfig,
+    RunConfig,
+    ScalingConfig,
+    TrainingFailedError,
+    session,
+)
 from trainlib._execution.causes import Cause
 from trainlib.torch import TorchTrainer
 
@@ -38,8 +47,10 @@ def train_func(config: dict) -> None:
             dist.barrier()
 
 
-def trainer(tmp_path: Path, function=train_func, max_failures: int = 1, **config) -> TorchTrainer:
-    return TorchTrainer(
+def trainer(tmp_path: Path, function=train_func, max_failures: int = 1, **config) -> DataParallelTrainer:
+    """One with torch only where the function uses it: without, workers start in a third of the time."""
+    kind = TorchTrainer if function is train_func else DataParallelTrainer
+    return kind(
         function,
         train_loop_config={"mark": str(tmp_path / "died"), **config},
         scaling_config=ScalingConfig(num_workers=2),

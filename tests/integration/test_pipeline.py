@@ -7,40 +7,65 @@ import signal
 import socket
 import urllib.request
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.integration.conftest import Driver, drivers
 from trainlib import Checkpoint
 from trainlib._data.sources import inspect_source
 from trainlib._registry.models import register, select
 
+DEMO = "import sys; from trainlib.cli import main; sys.exit(main(['demo', '--epochs', '4']))"
 
-def test_the_demo_ends_with_a_registered_model(driver, registry, home):
-    """Twice: the second is not confused by the first, and its equal score does not move the alias."""
-    run = "import sys; from trainlib.cli import main; sys.exit(main(['demo', '--epochs', '4']))"
-    for version in ("1", "2"):
-        process = driver(run, own_server=True)
-        assert process.wait() == 0, process.output
-        assert f"1/4 preparing {home / 'demo' / 'digits.csv'}" in process.output
-        assert "4/4 registering it as digits" in process.output
-        assert f"digits version {version}, alias 'best'" in process.output
-        assert "Open both UIs    trainlib up" in process.output
-        assert "Traceback" not in process.output
-        assert "WARNING" not in process.output
+
+def output_of(process: Driver, home: Path, version: str) -> str:
+    """What a demo printed, which is the one that makes this version of its model."""
+    assert process.wait() == 0, process.output
+    assert f"1/4 preparing {home / 'demo' / 'digits.csv'}" in process.output
+    assert "4/4 registering it as digits" in process.output
+    assert f"digits version {version}, alias 'best'" in process.output
+    assert "Open both UIs    trainlib up" in process.output
+    assert "Traceback" not in process.output
+    assert "WARNING" not in process.output
+    return process.output
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory, home) -> str:
+    """What the demo prints on a machine where nothing has been started."""
+    with drivers(tmp_path_factory.mktemp("demo")) as driver:
+        return output_of(driver(DEMO, own_server=True, own_ray=True), home, version="1")
+
+
+def assert_names_its_data(version: Any, home: Path) -> None:
+    """A model version says which data and code it comes from, and brings what was applied to the data."""
+    file = home / "demo" / "digits.csv"
+    digest = inspect_source(file).digest()
+    assert version.tags["trainlib._data.train"].endswith(f"prepared from {file}, digest {digest}")
+    assert "1437 rows" in version.tags["trainlib._data.train"]
+    assert version.tags["trainlib.code"]
+    scaler = Checkpoint(version.tags["trainlib.location"]).get_preprocessor()
+    assert type(scaler).__name__ == "StandardScaler", "what was applied to the data goes with the model"
+
+
+def test_the_demo_ends_with_a_registered_model(first, registry, home):
+    best = registry.get_model_version_by_alias("digits", "best")
+    assert best.version == 1
+    assert_names_its_data(best, home)
+
+
+def test_a_second_demo_is_not_confused_by_the_first(first, driver, registry, home):
+    """And its equal score does not move the alias. It joins the servers that run."""
+    second = output_of(driver(DEMO), home, version="2")
     assert registry.get_model_version_by_alias("digits", "best").version == 1
     versions = registry.search_model_versions("name = 'digits'")
     assert len({version.run_id for version in versions}) == 2
     runs = registry.search_runs([registry.get_experiment_by_name("digits").experiment_id])
     assert {run.info.status for run in runs} == {"FINISHED"}
-    assert "already preprocessed" in process.output, "the second run found the first one's data"
-    newest = max(versions, key=lambda version: int(version.version))
-    file = home / "demo" / "digits.csv"
-    digest = inspect_source(file).digest()
-    assert newest.tags["trainlib._data.train"].endswith(f"prepared from {file}, digest {digest}")
-    assert "1437 rows" in newest.tags["trainlib._data.train"]
-    assert newest.tags["trainlib.code"]
-    scaler = Checkpoint(newest.tags["trainlib.location"]).get_preprocessor()
-    assert type(scaler).__name__ == "StandardScaler", "what was applied to the data goes with the model"
+    assert "already preprocessed" in second, "the second run found the first one's data"
+    assert_names_its_data(max(versions, key=lambda version: int(version.version)), home)
 
 
 def test_only_a_better_version_takes_the_alias(registry):
@@ -89,7 +114,9 @@ def test_both_uis_are_served_until_somebody_ends_them(driver):
         other.bind(("127.0.0.1", 0))
         prefect, mlflow = (str(each.getsockname()[1]) for each in (one, other))
     command = f"['up', '--prefect-port', '{prefect}', '--mlflow-port', '{mlflow}']"
-    served = driver(f"import sys; from trainlib.cli import main; sys.exit(main({command}))", own_server=True)
+    served = driver(
+        f"import sys; from trainlib.cli import main; sys.exit(main({command}))", own_server=True, own_ray=True
+    )
     served.wait_for(lambda: "Ctrl-C ends both." in served.output)
     with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/ui-settings") as answer:
         assert json.load(answer)["api_url"] == f"http://127.0.0.1:{prefect}/api", "its pages ask the right server"

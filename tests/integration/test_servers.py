@@ -17,11 +17,15 @@ from uuid import UUID
 import pytest
 from mlflow import MlflowClient
 
+from tests import process_logs
+
 CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
 
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+# Nobody looks at its dashboard or its autoscaler, and each takes seconds to start.
+head = {"num_cpus": 2, "include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+cluster = Cluster(initialize_head=True, head_node_args=head)
 node = cluster.add_node(num_cpus=2)
 print(cluster.address, flush=True)
 for command in sys.stdin:
@@ -79,6 +83,7 @@ def servers(tmp_path_factory) -> Iterator[Servers]:
     started: list[subprocess.Popen] = []
 
     def start(name: str, *command: str, **options) -> subprocess.Popen:
+        process_logs.follow(f"the {name} server of the servers' tests", folder / f"{name}.log")
         with open(folder / f"{name}.log", "wb") as log:
             options = {"stdout": log, **options}
             process = subprocess.Popen(
@@ -181,7 +186,16 @@ SCRIPT = """
 def outcome_of(servers: Servers, driver, tmp_path) -> Callable:
     def run(way: str) -> tuple[dict, object]:
         mark, waiting = tmp_path / "mark", tmp_path / "waiting"
-        process = driver(SCRIPT, way, str(mark), str(waiting), f"servers-{way}", **servers.environment())
+        process = driver(
+            SCRIPT,
+            way,
+            str(mark),
+            str(waiting),
+            f"servers-{way}",
+            own_server=True,
+            own_ray=True,
+            **servers.environment(),
+        )
         if way == "swap":
             process.wait_for(waiting.exists)
             mark.touch()

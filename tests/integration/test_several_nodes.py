@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import numpy as np
 import pytest
 
 from tests.integration import backends
-
-SCRIPT = """
-import json
-import os
-import sys
-
-import ray
-from ray.cluster_utils import Cluster
-
-sys.path.insert(0, {root!r})
-from tests.integration import backends
-from trainlib import session
+from tests.integration.extra_nodes import SEAT, extra_nodes
+from trainlib import ScalingConfig, session
 
 STEPS = 10
+FOUR = ScalingConfig(num_workers=4, resources_per_worker={"CPU": 1, SEAT: 1})
 
 
 def train_func(config):
     weights = backends.FITS[config["backend"]](STEPS)
     context = session.get_context()
-    session.report({{"done": 1}})
+    session.report({"done": 1})
     of_framework = None
     if config["backend"] == "horovod":
         import horovod.torch as hvd
@@ -36,23 +27,14 @@ def train_func(config):
     elif config["backend"] == "torch":
         names = ["RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "WORLD_SIZE"]
         of_framework = [int(os.environ[name]) for name in names]
-    place = [context.get_world_rank(), context.get_local_rank(), context.get_local_world_size(), context.get_node_rank()]
+    place = [
+        context.get_world_rank(),
+        context.get_local_rank(),
+        context.get_local_world_size(),
+        context.get_node_rank(),
+    ]
     return place, of_framework, weights
 
-
-if __name__ == "__main__":
-    first, second = map(int, sys.argv[1:3])
-    cluster = Cluster(initialize_head=True, head_node_args={{"num_cpus": first}})
-    cluster.add_node(num_cpus=second)
-    os.environ["RAY_ADDRESS"] = cluster.address
-    returned = {{
-        backend: backends.trainer(backend, train_func, workers=first + second).fit().returned
-        for backend in sys.argv[3:]
-    }}
-    print(json.dumps(returned), flush=True)
-    ray.shutdown()
-    cluster.shutdown()
-"""
 
 # rank, local rank, workers on the node, node rank
 PLACES = {
@@ -68,12 +50,13 @@ HOROVOD = [[0, 0, 3, 0, 2], [1, 1, 3, 0, 1], [2, 2, 3, 0, 1], [3, 0, 1, 1, 2]]
     [((2, 2), ["torch", "tensorflow"]), ((3, 1), ["torch", "horovod"])],
     ids=["2 and 2 workers", "3 and 1 workers"],
 )
-def test_ranks_are_right_and_gradients_are_averaged_across_nodes(driver, layout, frameworks):
-    script = driver(SCRIPT.format(root=str(Path(__file__).parents[2])), *map(str, layout), *frameworks)
-    assert script.wait(timeout=240) == 0, script.output
-    returned = script.last_json()
+def test_ranks_are_right_and_gradients_are_averaged_across_nodes(layout, frameworks):
+    returned = {}
+    with extra_nodes(layout):
+        for backend in frameworks:
+            returned[backend] = backends.trainer(backend, train_func, scaling_config=FOUR).fit().returned
 
-    expected = backends.fit_in_one_process(10)
+    expected = backends.fit_in_one_process(STEPS)
     for backend, workers in returned.items():
         places = [place for place, _, _ in workers]
         assert places == PLACES[layout], backend

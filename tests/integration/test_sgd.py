@@ -43,7 +43,7 @@ NOT_STARTED = """
 
 
 def test_run_before_start_and_other_mistakes_start_nothing(driver):
-    process = driver(NOT_STARTED)
+    process = driver(NOT_STARTED, own_ray=True)
     assert process.wait() == 0, process.output
     (before, after, backend, workers), ray_is_running = process.last_json()
     assert before == after

@@ -12,7 +12,7 @@ import pytest
 SCRIPT = """
     import json, os, sys, time
     from pathlib import Path
-    from trainlib import Checkpoint, RunConfig, ScalingConfig, session
+    from trainlib import Checkpoint, DataParallelTrainer, RunConfig, ScalingConfig, session
     from trainlib.torch import TorchTrainer
 
     def train_func(config):
@@ -24,8 +24,8 @@ SCRIPT = """
                 Path(config["alive"]).write_text(f"{epoch} {os.getpid()}")
             time.sleep(config["pause"])
 
-    name, alive, pause = sys.argv[1:]
-    result = TorchTrainer(
+    name, alive, pause, framework = sys.argv[1:]
+    result = (TorchTrainer if framework == "torch" else DataParallelTrainer)(
         train_func,
         train_loop_config={"alive": alive, "pause": float(pause), "epochs": 12},
         scaling_config=ScalingConfig(num_workers=2),
@@ -60,9 +60,11 @@ def wait_until_dead(pid: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_training_cleanly(driver, tmp_path, newest_run, flow_state, number):
+    """Ctrl-C one with everything of its own, and SIGTERM one that has joined a Prefect server and a Ray."""
     name = f"signalled-{number.name}-{os.getpid()}"
     alive = tmp_path / "alive"
-    process = driver(SCRIPT, name, str(alive), "1", own_server=number is signal.SIGINT)
+    own = number is signal.SIGINT
+    process = driver(SCRIPT, name, str(alive), "0.5", "torch" if own else "none", own_server=own, own_ray=own)
     process.wait_for(lambda: epoch_reached(alive) >= 1)
     worker = int(alive.read_text().split()[1])
 
@@ -84,11 +86,11 @@ def test_a_signal_ends_a_training_cleanly(driver, tmp_path, newest_run, flow_sta
 
 
 def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
-    driver, tmp_path, newest_run, curve, flow_state
+    driver, run_here, tmp_path, newest_run, curve, flow_state
 ):
     name = f"killed-{os.getpid()}"
     alive = tmp_path / "alive"
-    first = driver(SCRIPT, name, str(alive), "0.5")
+    first = driver(SCRIPT, name, str(alive), "0.5", "none", own_ray=True)
     first.wait_for(lambda: epoch_reached(alive) >= 4)
     worker = int(alive.read_text().split()[1])
     first.process.kill()
@@ -98,10 +100,7 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
     assert interrupted.info.status == "RUNNING", "nobody could end it"
     flow_run_before = interrupted.data.tags["trainlib.flow_run_id"]
 
-    second = driver(SCRIPT, name, str(alive), "0")
-    assert second.wait() == 0, second.output
-
-    outcome = second.last_json()
+    outcome = run_here(SCRIPT, name, str(alive), "0", "none")
     run = newest_run(name)
     assert outcome["run_id"] == run.info.run_id == interrupted.info.run_id
     assert run.info.status == "FINISHED"
@@ -118,28 +117,25 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
 
 RESTORE = """
     import json, sys
-    from trainlib.torch import TorchTrainer
+    from trainlib import DataParallelTrainer
 
-    result = TorchTrainer.restore(
+    result = DataParallelTrainer.restore(
         sys.argv[1], train_loop_config={"alive": sys.argv[2], "pause": 0.0, "epochs": 12}
     ).fit()
     print(json.dumps({"run_id": result.run_id, "epoch": result.metrics["epoch"], "start": result.metrics["start"]}))
 """
 
 
-def test_restore_continues_a_training_in_another_process(driver, tmp_path, newest_run):
+def test_restore_continues_a_training_in_another_process(driver, run_here, tmp_path, newest_run):
     name = f"restored-{os.getpid()}"
     alive = tmp_path / "alive"
-    first = driver(SCRIPT, name, str(alive), "0.5")
+    first = driver(SCRIPT, name, str(alive), "0.5", "none")
     first.wait_for(lambda: epoch_reached(alive) >= 3)
     first.process.send_signal(signal.SIGINT)
     first.wait()
     run_id = newest_run(name).info.run_id
 
-    second = driver(RESTORE, run_id, str(alive))
-    assert second.wait() == 0, second.output
-
-    outcome = second.last_json()
+    outcome = run_here(RESTORE, run_id, str(alive))
     assert outcome["run_id"] == run_id
     assert outcome["start"] >= 3
     assert outcome["epoch"] == 11
@@ -147,8 +143,7 @@ def test_restore_continues_a_training_in_another_process(driver, tmp_path, newes
 
 
 USER_ERROR = """
-    from trainlib import ScalingConfig, session, RunConfig, FailureConfig
-    from trainlib.torch import TorchTrainer
+    from trainlib import DataParallelTrainer, ScalingConfig, session, RunConfig, FailureConfig
     import sys, time
 
     def train_func():
@@ -157,7 +152,7 @@ USER_ERROR = """
             raise ValueError("the learning rate is a banana")
         time.sleep(120)
 
-    TorchTrainer(
+    DataParallelTrainer(
         train_func,
         scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(name=sys.argv[1], failure_config=FailureConfig(max_failures=3)),

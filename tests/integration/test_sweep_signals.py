@@ -56,7 +56,8 @@ def started(folder):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_whole_sweep_cleanly(driver, tmp_path, newest_run, registry, flow_state, number):
     name = f"sweep-{number.name}-{os.getpid()}"
-    process = driver(SCRIPT, name, str(tmp_path), "30", own_server=number is signal.SIGTERM)
+    own = number is signal.SIGTERM
+    process = driver(SCRIPT, name, str(tmp_path), "30", own_server=own, own_ray=own)
     process.wait_for(lambda: len(started(tmp_path)) == 2)
     time.sleep(1)
 
@@ -89,7 +90,9 @@ RESTORE = """
 """
 
 
-def test_a_sweep_whose_process_was_killed_is_continued(driver, tmp_path, newest_run, registry, flow_state, curve):
+def test_a_sweep_whose_process_was_killed_is_continued(
+    driver, run_here, tmp_path, newest_run, registry, flow_state, curve
+):
     name = f"sweep-killed-{os.getpid()}"
     first = driver(SCRIPT, name, str(tmp_path), "0.5")
     first.wait_for(lambda: len(started(tmp_path)) >= 4)
@@ -107,14 +110,10 @@ def test_a_sweep_whose_process_was_killed_is_continued(driver, tmp_path, newest_
     assert running
     drawn = {run.info.run_id: run.data.params["drawn"] for run in finished + running}
 
-    mistaken = driver(SCRIPT.replace("[0, 1, 2, 3, 4]", "[0, 1]"), name, str(tmp_path), "0.1")
-    assert mistaken.wait() != 0
-    assert "was begun with another param_space, and is not finished" in mistaken.output
+    with pytest.raises(ValueError, match="was begun with another param_space, and is not finished"):
+        run_here(SCRIPT.replace("[0, 1, 2, 3, 4]", "[0, 1]"), name, str(tmp_path), "0.1")
 
-    second = driver(SCRIPT, name, str(tmp_path), "0.1")
-    assert second.wait() == 0, second.output
-
-    outcome = second.last_json()
+    outcome = run_here(SCRIPT, name, str(tmp_path), "0.1")
     assert outcome["run_id"] == parent.info.run_id
     assert outcome["x"] == [0, 1, 2, 3, 4], "the total stays what was asked for"
     assert outcome["losses"] == [x + 1 / 6 for x in range(5)]
@@ -132,9 +131,7 @@ def test_a_sweep_whose_process_was_killed_is_continued(driver, tmp_path, newest_
         assert [step for step, _ in curve(run.info.run_id, "loss")] == [1, 2, 3, 4, 5, 6]
     assert flow_state(parent.data.tags["trainlib.flow_run_id"]) == "CRASHED"
 
-    third = driver(RESTORE, name)
-    assert third.wait() == 0, third.output
-    assert third.last_json() == {"run_id": parent.info.run_id, "x": [0, 1, 2, 3, 4], "before": 5}
+    assert run_here(RESTORE, name) == {"run_id": parent.info.run_id, "x": [0, 1, 2, 3, 4], "before": 5}
 
 
 def test_a_cancelled_sweep_leaves_no_worker_and_no_reservation(tmp_path):

@@ -346,6 +346,7 @@ def test_a_worker_that_died_while_it_was_idle_is_no_failure():
 def test_idle_workers_reserve_nothing_and_are_let_go(monkeypatch):
     TorchTrainer(counts, scaling_config=TWO).fit()
     assert ray.available_resources()["CPU"] == ray.cluster_resources()["CPU"]
+    pool.clear()
     assert_nothing_left_behind()
 
 
