@@ -12,7 +12,7 @@ from rich.console import Console
 from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import PreprocessSpec
 from trainlib._registry.models import ModelVersion, Selection
-from trainlib.flows.local import shows_trainings
+from trainlib.flows._local import shows_trainings
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.train import train_here
 from trainlib.result import Result

@@ -8,6 +8,8 @@ from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import PreprocessSpec
 from trainlib.tasks.preprocess import preprocess as preprocess_task
 
+__all__ = ["preprocess"]
+
 
 @flow(name="preprocess", flow_run_name="preprocess · {spec.source}", persist_result=False)
 def preprocess(spec: PreprocessSpec) -> PreprocessedData:

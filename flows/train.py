@@ -9,13 +9,15 @@ from trainlib._training.display import Display
 from trainlib._training.opening import open_training
 from trainlib._training.retry_policy import most_retries
 from trainlib._training.terminal import Terminal
-from trainlib.flows.embedded import flow_run_url
-from trainlib.flows.interrupted import mark_interrupted
-from trainlib.flows.local import shows_trainings
+from trainlib.flows._embedded import flow_run_url
+from trainlib.flows._interrupted import mark_interrupted
+from trainlib.flows._local import shows_trainings
 from trainlib.flows.spec import TrainSpec
 from trainlib.result import Result
 from trainlib.tasks.train import train as train_task
 from trainlib.trainer import DataParallelTrainer, InspectedTrainer
+
+__all__ = ["train"]
 
 
 def run_name(trainer: DataParallelTrainer) -> str:

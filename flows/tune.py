@@ -15,11 +15,11 @@ from trainlib._execution import cluster, signals, warm_up
 from trainlib._execution.waiting import CancelledInThreadError, cancelled_by
 from trainlib._training.retry_policy import most_retries
 from trainlib.errors import SweepFailedError
-from trainlib.flows.embedded import flow_run_url
-from trainlib.flows.interrupted import mark_interrupted
-from trainlib.flows.local import shows_trainings
+from trainlib.flows._embedded import flow_run_url
+from trainlib.flows._interrupted import mark_interrupted
+from trainlib.flows._local import shows_trainings
 from trainlib.flows.tune_spec import TuneSpec
-from trainlib.tasks.sweep_artifacts import SweepArtifacts
+from trainlib.tasks._sweep_artifacts import SweepArtifacts
 from trainlib.tasks.trial import trial as trial_task
 from trainlib.tune._capacity import require_room
 from trainlib.tune._plots import load_plotting, save_plots
@@ -28,6 +28,8 @@ from trainlib.tune._sweep import Sweep
 from trainlib.tune._table import SweepTerminal
 from trainlib.tune._trial import SweepTrial
 from trainlib.tune._tuner import Tuner
+
+__all__ = ["tune"]
 
 _LOOK_S = 0.5
 _CLUSTER_S = 5.0

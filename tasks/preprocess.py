@@ -17,6 +17,8 @@ from trainlib._data.spec import PreprocessSpec
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
 
+__all__ = ["preprocess"]
+
 
 # Prefect's own cache would still answer when the files are gone, and another Prefect server would know nothing of
 # them. The manifest beside the files tells whether they are there.

@@ -8,6 +8,8 @@ from prefect.cache_policies import NO_CACHE
 
 from trainlib._registry.models import ModelVersion, Selection, register
 
+__all__ = ["register_model"]
+
 
 @task(name="register_model", task_run_name="register · {name}", cache_policy=NO_CACHE)
 def register_model(selection: Selection, name: str, alias: str = "best") -> ModelVersion:

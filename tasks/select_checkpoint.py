@@ -9,6 +9,8 @@ from prefect.cache_policies import NO_CACHE
 
 from trainlib._registry.models import Selection, select
 
+__all__ = ["select_checkpoint"]
+
 
 @task(name="select_checkpoint", task_run_name="select · {mode} {metric}", cache_policy=NO_CACHE)
 def select_checkpoint(run_ids: list[str], metric: str, mode: Literal["max", "min"] = "max") -> Selection:

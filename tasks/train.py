@@ -12,7 +12,9 @@ from prefect.client.schemas.objects import State, TaskRun
 from trainlib._training.training import Training
 from trainlib.errors import TrainingFailedError
 from trainlib.result import Result
-from trainlib.tasks.prefect_screen import PrefectScreen
+from trainlib.tasks._prefect_screen import PrefectScreen
+
+__all__ = ["train"]
 
 
 def is_to_be_retried(task: Any, task_run: TaskRun, state: State[Any]) -> bool:

@@ -16,6 +16,8 @@ from trainlib.tasks.train import is_to_be_retried
 from trainlib.tune._sweep import Sweep
 from trainlib.tune._trial import SweepTrial
 
+__all__ = ["trial"]
+
 
 @task(
     name="trial",

@@ -18,6 +18,8 @@ from trainlib import __version__
 from trainlib import _storage as storage
 from trainlib.errors import TrainlibError
 
+__all__ = ["main"]
+
 MLFLOW_PORT = 5000
 PREFECT_PORT = 4200
 _START_S = 120.0
@@ -52,7 +54,8 @@ def run_demo(workers: int, epochs: int) -> int:
     """Run the pipeline on a file of handwritten digits, and show the result."""
     console = Console(highlight=False)
     console.print(f"Starting Ray, Prefect and MLflow; everything is kept in {storage.home()}", soft_wrap=True)
-    from trainlib.flows import embedded, local
+    from trainlib.flows import _embedded as embedded
+    from trainlib.flows import _local as local
     from trainlib.flows.demo import digits
     from trainlib.flows.pipeline import pipeline
 
@@ -81,7 +84,7 @@ def run_demo(workers: int, epochs: int) -> int:
 def _links_need_servers(run_url: str) -> bool:
     """Whether the links lead to where only `trainlib up` serves something."""
     from trainlib._registry.client import LOCAL_UI
-    from trainlib.flows import embedded
+    from trainlib.flows import _embedded as embedded
 
     return run_url.startswith(LOCAL_UI) or embedded.flow_run_url("").startswith(embedded.LOCAL_UI)
 

@@ -50,7 +50,7 @@ class InvalidArgumentError(TrainlibError, TypeError, ValueError):
         ...     Checkpoint.from_dict([1, 2])
         ... except ValueError as error:
         ...     print(error)
-        Checkpoint.from_dict takes a dict, got list
+        Checkpoint.from_dict() takes a dict, got list
     """
 
 
@@ -58,7 +58,7 @@ class TrainingFailedError(TrainlibError):
     """A training attempt failed. ``__cause__`` is the exception that the failing rank raised, if it raised one.
 
     Attributes:
-        cause: why it failed, a :class:`trainlib._execution.causes.Cause`.
+        cause: why it failed, a :class:`trainlib.execution.Cause`.
         rank: the rank that failed, if one did.
         node: the address of that rank's node.
         attempt: the number of the attempt, from 1.

@@ -193,7 +193,7 @@ class DataParallelTrainer(BaseTrainer):
             TrainingFailedError: an attempt failed, and no retries are left. Its ``__cause__`` is what the failing rank
                 raised.
         """
-        from trainlib.flows.fit import fit  # the one place where the library reaches up: a flow runs the trainer
+        from trainlib.flows._fit import fit  # the one place where the library reaches up: a flow runs the trainer
 
         return fit(self)
 

@@ -4,7 +4,8 @@ import time
 
 from bench.scripts.side import finish, folder
 from bench.scripts.table import spec_for
-from trainlib.flows import embedded, preprocess
+from trainlib.flows import _embedded as embedded
+from trainlib.flows import preprocess
 
 embedded.start()
 embedded.wait()

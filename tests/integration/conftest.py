@@ -77,7 +77,7 @@ def flow_state() -> Callable[[str], str]:
 
         from prefect.client.orchestration import get_client
 
-        from trainlib.flows import embedded
+        from trainlib.flows import _embedded as embedded
 
         embedded.start()
         embedded.wait()
@@ -169,7 +169,7 @@ def drivers(folder: Path) -> Iterator[Callable[..., Driver]]:
     They use the session's MLflow store, and join its Prefect server and its Ray. With ``own_server`` and ``own_ray``
     they start their own, as they do for a user: for tests of how those are started, used and ended.
     """
-    from trainlib.flows import embedded
+    from trainlib.flows import _embedded as embedded
 
     started: list[Driver] = []
 

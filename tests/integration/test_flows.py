@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from trainlib.flows import PipelineSpec, TrainSpec, TuneSpec, embedded, pipeline, preprocess, train, tune
+from trainlib.flows import PipelineSpec, TrainSpec, TuneSpec, pipeline, preprocess, train, tune
+from trainlib.flows import _embedded as embedded
 from trainlib.flows.demo import digits
 
 

@@ -216,7 +216,7 @@ def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
     from prefect import flow
     from prefect.artifacts import Artifact
 
-    from trainlib.flows import embedded
+    from trainlib.flows import _embedded as embedded
     from trainlib.tasks import preprocess
 
     embedded.start()

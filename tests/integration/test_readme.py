@@ -45,7 +45,7 @@ def test_the_data_example_runs(tmp_path, monkeypatch):
 
 
 def test_the_preprocess_example_runs(capfd):
-    from trainlib.flows import embedded
+    from trainlib.flows import _embedded as embedded
 
     embedded.start()
     embedded.wait()

@@ -26,6 +26,8 @@ from rich.console import Console
 from trainlib.errors import HorovodBuildError
 from trainlib.horovod import _recipe as recipe
 
+__all__ = ["build", "cache_folder", "cached_wheel", "ensure", "main"]
+
 console = Console(highlight=False, soft_wrap=True)
 
 

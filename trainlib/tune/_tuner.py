@@ -74,7 +74,7 @@ class Tuner:
             MetricNotReportedError: trials do not report the metric to optimise.
             SweepFailedError: a trial failed, and ``FailureConfig.fail_fast`` is set.
         """
-        from trainlib.flows.fit import tune  # as Trainer.fit() does: a flow runs the sweep
+        from trainlib.flows._fit import tune  # as Trainer.fit() does: a flow runs the sweep
 
         self._results = tune(self)
         return self._results

@@ -6,7 +6,7 @@ import sys
 
 import ray
 
-from trainlib.flows import local
+from trainlib.flows import _local as local
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.train import train
 from trainlib.flows.tune import tune as tune_flow

@@ -1,4 +1,4 @@
-"""The process behind the embedded Prefect server: ``python -m trainlib.flows.serve PORT``.
+"""The process behind the embedded Prefect server: ``python -m trainlib.flows._serve PORT``.
 
 It serves Prefect's API on loopback for as long as its standard input is open. The parent holds the other
 end, so that however the parent ends, this process ends after it.

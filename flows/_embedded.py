@@ -50,7 +50,7 @@ def start() -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             _server = subprocess.Popen(
-                [sys.executable, "-m", "trainlib.flows.serve", str(port)],
+                [sys.executable, "-m", "trainlib.flows._serve", str(port)],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,

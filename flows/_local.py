@@ -18,7 +18,7 @@ from trainlib._execution.backend import BackendConfig
 from trainlib._registry import client as mlflow_client
 from trainlib.config import ScalingConfig
 from trainlib.errors import TrainlibError
-from trainlib.flows import embedded
+from trainlib.flows import _embedded as embedded
 
 # What Prefect logs for people who watch a flow. Here the terminal shows the training itself, and errors are raised.
 _PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
