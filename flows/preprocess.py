@@ -11,7 +11,7 @@ from trainlib.tasks.preprocess import preprocess as preprocess_task
 
 @flow(name="preprocess", flow_run_name="preprocess · {spec.source}", persist_result=False)
 def preprocess(spec: PreprocessSpec) -> PreparedData:
-    """Read data, check and split them, fit preprocessors, and keep all as Parquet. The same is never done twice.
+    """Read data, check and split them, fit preprocessors, and write Parquet. What was prepared before is used again.
 
     Args:
         spec: What to read, how to split it, and what to apply to it.
