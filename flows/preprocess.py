@@ -13,7 +13,7 @@ __all__ = ["preprocess"]
 
 @flow(name="preprocess", flow_run_name="preprocess · {spec.source}", persist_result=False)
 def preprocess(spec: PreprocessSpec) -> PreprocessedData:
-    """Read data, check and split them, fit preprocessors, and keep all as Parquet. The same is never done twice.
+    """Read data, check and split them, fit preprocessors, and write Parquet. What was prepared before is used again.
 
     Args:
         spec: What to read, how to split it, and what to apply to it.

@@ -13,13 +13,13 @@ from trainlib.tune._tuner import Tuner
 
 __all__ = ["TuneSpec"]
 
-# What a form can say: each is written as {"name": [arguments]}, e.g. {"loguniform": [0.0001, 0.1]}.
-_IN_A_FORM = {name: getattr(spaces, name) for name in spaces.__all__ if name != "sample_from"}
-_OF_A_LIST = ("choice", "grid_search")
+# The search spaces that a form can contain, written as {"name": [arguments]}, e.g. {"loguniform": [0.0001, 0.1]}.
+_SPACES = {name: getattr(spaces, name) for name in spaces.__all__ if name != "sample_from"}
+_WITH_ONE_LIST = ("choice", "grid_search")
 
 
 class TuneSpec(BaseModel):
-    """What to train, what to try with it, and how.
+    """What to train, which settings to try, and how to choose them.
 
     Example:
         >>> spec = TuneSpec(
@@ -33,7 +33,9 @@ class TuneSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    train: TrainSpec = Field(description="What to train, and how it is kept.", json_schema_extra={"position": 0})
+    train: TrainSpec = Field(
+        description="What to train, on how many workers, and where it is kept.", json_schema_extra={"position": 0}
+    )
     param_space: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings to try, by setting of the trainer, e.g. {'train_loop_config': {'lr': {'loguniform': "
@@ -41,27 +43,29 @@ class TuneSpec(BaseModel):
         json_schema_extra={"position": 1},
     )
     tune_config: TuneConfig = Field(
-        default_factory=TuneConfig, description="How many trials, and who chooses.", json_schema_extra={"position": 2}
+        default_factory=TuneConfig,
+        description="What to optimise, how many trials to run, and how to choose them.",
+        json_schema_extra={"position": 2},
     )
 
     _tuner: Tuner | None = PrivateAttr(default=None)
 
     @classmethod
     def of(cls, tuner: Tuner) -> TuneSpec:
-        """Of a tuner in this process, which is then run as it is; the fields tell people what it is."""
+        """The form that shows a tuner of this process. :meth:`tuner` gives that very tuner."""
         config = tuner.tune_config
-        looks = {"search_alg": shown(config.search_alg), "scheduler": shown(config.scheduler)}
+        as_text = {"search_alg": shown(config.search_alg), "scheduler": shown(config.scheduler)}
         spec = cls.model_construct(
             train=TrainSpec.of(tuner.trainer),
             param_space=shown(tuner.param_space),
-            tune_config=config.model_copy(update={**looks, "trial_name_creator": None}),
+            tune_config=config.model_copy(update={**as_text, "trial_name_creator": None}),
         )
         spec._tuner = tuner
         return spec
 
     @property
     def title(self) -> str:
-        """What the flow run is called after."""
+        """The name of the flow run."""
         tuner = self.tuner()
         samples = self.tune_config.num_samples
         total = tuner.plan.total
@@ -70,10 +74,10 @@ class TuneSpec(BaseModel):
         return f"{tuner.name} · {total} trials" if total != samples else f"{tuner.name} · {samples} samples"
 
     def tuner(self) -> Tuner:
-        """The tuner that this describes.
+        """The tuner that this form describes.
 
         Raises:
-            ValueError: there is no such function, or the space makes no sense.
+            ValueError: the training function cannot be loaded, or the search space is not valid.
         """
         if self._tuner is None:
             self._tuner = Tuner(
@@ -83,7 +87,7 @@ class TuneSpec(BaseModel):
 
 
 def parsed(node: Any) -> Any:
-    """A space as it is written in a form, as objects.
+    """A search space from a form, with the objects of ``trainlib.tune`` in the place of their names.
 
     Example:
         >>> parsed({"lr": {"uniform": [0, 1]}, "layers": {"grid_search": [1, 2]}})
@@ -94,10 +98,10 @@ def parsed(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     name = next(iter(node), None)
-    if len(node) == 1 and name in _IN_A_FORM and isinstance(node[name], list):
+    if len(node) == 1 and name in _SPACES and isinstance(node[name], list):
         arguments = parsed(node[name])
         try:
-            return _IN_A_FORM[name](arguments) if name in _OF_A_LIST else _IN_A_FORM[name](*arguments)
+            return _SPACES[name](arguments) if name in _WITH_ONE_LIST else _SPACES[name](*arguments)
         except TypeError as error:
-            raise ValueError(f"{{{name!r}: {node[name]}}} is no space: {error}") from error
+            raise ValueError(f"{{{name!r}: {node[name]}}} is not a valid search space: {error}") from error
     return {key: parsed(item) for key, item in node.items()}

@@ -26,7 +26,7 @@ _START_S = 120.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; gives the exit code."""
+    """Run a command, and return its exit code."""
     parser = argparse.ArgumentParser(prog="trainlib", description="Training as a pipeline: Prefect, Ray and MLflow.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -82,7 +82,7 @@ def run_demo(workers: int, epochs: int) -> int:
 
 
 def _links_need_servers(run_url: str) -> bool:
-    """Whether the links lead to where only `trainlib up` serves something."""
+    """Whether the links work only while `trainlib up` runs."""
     from trainlib._registry.client import LOCAL_UI
     from trainlib.flows import _embedded as embedded
 

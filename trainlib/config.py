@@ -1,7 +1,6 @@
-"""What a user sets: how many workers, where results go, which checkpoints stay, what is retried.
+"""Settings: how many workers, where results are kept, which checkpoints are kept, what is retried.
 
-The models are pydantic models with a description on each field, because a Prefect deployment shows
-them as a form.
+They are pydantic models with a description on each field, because a Prefect deployment shows them as a form.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class ScalingConfig(_Config):
         description="What each worker reserves, e.g. {'CPU': 2, 'GPU': 1}. Default: one CPU, and one GPU with use_gpu.",
     )
     trainer_resources: dict[str, float] | None = Field(
-        default=None, description="What the coordinating process reserves besides its workers. Default: nothing."
+        default=None, description="What the coordinating process itself reserves. Default: nothing."
     )
     placement_strategy: Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"] = Field(
         default="PACK", description="How the workers are laid out over the cluster's nodes."
@@ -138,7 +137,7 @@ def _above_zero(resources: dict[str, float]) -> dict[str, float]:
 
 
 class CheckpointConfig(_Config):
-    """Which checkpoints stay.
+    """Which checkpoints are kept.
 
     Example:
         >>> CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="loss", checkpoint_score_order="min").num_to_keep
@@ -149,13 +148,13 @@ class CheckpointConfig(_Config):
         default=None,
         ge=0,
         strict=True,
-        description="Keep this many: the best by score, or the newest without one. 0 writes none, empty keeps "
-        "all. The newest one always stays: a retry resumes from it.",
+        description="How many checkpoints to keep: the best by score, or the newest if there is no score. 0 writes none, "
+        "empty keeps all. The newest one is always kept, because a retry resumes from it.",
     )
     checkpoint_score_attribute: str | None = Field(
         default=None,
         min_length=1,
-        description="The score that ranks checkpoints, found in the checkpoint's dict or among the metrics.",
+        description="The score that ranks checkpoints: a key of the checkpoint's dict, or a reported metric.",
     )
     checkpoint_score_order: Literal["max", "min"] = Field(
         default="max", description="Whether a high or a low score is better."
@@ -163,7 +162,7 @@ class CheckpointConfig(_Config):
 
 
 class FailureConfig(_Config):
-    """How often a failed attempt is made again.
+    """How often a failed attempt is retried.
 
     Example:
         >>> FailureConfig(max_failures=3).max_preemptions
@@ -191,7 +190,7 @@ Stop = dict[str, float] | Callable[[str, dict[str, Any]], bool] | None
 
 
 class RunConfig(_Config):
-    """Where a training is kept, how it is named, and what surrounds it.
+    """A training's name, where it is kept, when it ends, and what is retried.
 
     Example:
         >>> RunConfig(name="digits", stop={"training_iteration": 5}).name
@@ -201,7 +200,7 @@ class RunConfig(_Config):
     name: str | None = Field(
         default=None,
         min_length=1,
-        description="The training's name. A training of the same name whose process died is continued.",
+        description="The training's name. If the process of a training with this name died, that training is continued.",
     )
     experiment_name: str | None = Field(
         default=None, min_length=1, description="The MLflow experiment. Default: trainlib."
@@ -211,13 +210,15 @@ class RunConfig(_Config):
         description="Folder or URI (s3://..., gs://...) for logs and checkpoints. Default: trainlib's home folder.",
     )
     callbacks: Annotated[Sequence[Any] | None, SkipValidation] = Field(
-        default=None, exclude=True, description="Callbacks that see each result."
+        default=None, exclude=True, description="Callbacks, called with each result."
     )
     stop: Annotated[Stop, SkipValidation] = Field(
         default=None,
-        description="Ends the training: {'metric': bound}, or a function of (trial_id, result).",
+        description="When to end the training: {'metric': bound}, or a function of (trial_id, result).",
     )
-    checkpoint_config: CheckpointConfig = Field(default_factory=CheckpointConfig, description="Which checkpoints stay.")
+    checkpoint_config: CheckpointConfig = Field(
+        default_factory=CheckpointConfig, description="Which checkpoints are kept."
+    )
     failure_config: FailureConfig = Field(default_factory=FailureConfig, description="What is retried.")
     verbose: Literal[0, 1, 2] = Field(
         default=1, description="0 is silent, 1 shows progress, 2 prints each result as well."

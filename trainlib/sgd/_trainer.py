@@ -1,4 +1,4 @@
-"""RaySGD's trainer: made once for a backend, then given one training function after another."""
+"""RaySGD's trainer: created once for a backend, then called with one training function after another."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["Trainer"]
 
 
 class Trainer:
-    """Runs training functions on a number of workers, and gives back what each worker returned.
+    """Runs training functions on a number of workers, and returns what each worker returned.
 
-    A front for the trainers of the frameworks: each :meth:`run` is a ``fit()`` of such a trainer, with its Prefect flow
-    run and its MLflow run, and starts anew unless it is given a checkpoint.
+    Each :meth:`run` is a ``fit()`` of the framework's own trainer, such as ``TorchTrainer``, with a Prefect flow run and an
+    MLflow run of its own. It starts from the beginning unless it is given a checkpoint.
 
     Example:
         >>> from trainlib.sgd import Trainer
@@ -50,16 +50,20 @@ class Trainer:
         logdir: str | os.PathLike[str] | None = None,
         max_retries: int = 3,
     ) -> None:
-        """A trainer.
+        """Choose a framework and the workers. Nothing is started before :meth:`start`.
 
         Args:
-            backend: ``"torch"``, ``"tensorflow"``, ``"horovod"``, or the settings of one, e.g. ``TorchConfig()``.
-            num_workers: workers that train together.
-            use_gpu: whether each gets a GPU.
-            resources_per_worker: what each reserves. Default: one CPU, and one GPU with ``use_gpu``.
-            logdir: folder or URI where runs are kept, with their checkpoints; a relative path is one below ``runs`` in
-                trainlib's home folder. Default: that folder.
-            max_retries: attempts after a lost worker. -1 retries for ever.
+            backend: a framework's name, e.g. ``"torch"``, ``"tensorflow"`` or ``"horovod"``, or its settings, e.g.
+                ``TorchConfig()``.
+            num_workers: how many workers train together.
+            use_gpu: whether each worker gets a GPU.
+            resources_per_worker: what each worker reserves. Default: one CPU, and one GPU with ``use_gpu``.
+            logdir: folder or URI for the runs and their checkpoints. A relative path is relative to ``runs`` in trainlib's
+                home folder. Default: that folder.
+            max_retries: how often a training is retried after a lost worker. -1 retries without limit.
+
+        Raises:
+            ImportError: the framework is not installed.
         """
         self._kind, self._backend = _chosen(backend)
         _require_at_least("num_workers", num_workers, 1)
@@ -70,26 +74,26 @@ class Trainer:
         self._failures = FailureConfig(max_failures=max_retries)
         self._storage_path = _below_runs(logdir) if logdir is not None else None
         self.logdir = self._storage_path or _below_runs("")
-        """The folder that each run has its own folder in."""
+        """The folder that contains a folder for each run."""
         self._started = False
         self.latest_result: Result | None = None
-        """All that there is to know of the latest run, e.g. its metrics and its page in MLflow. None if it failed."""
+        """The Result of the latest run, with its metrics and its page in MLflow. None if the run failed."""
         self._given: Checkpoint | None = None
-        # A framework that is not installed is told here, and not when workers have been started for it.
-        self._ready = self._made(lambda: None)
+        # Made now, so that a framework that is not installed is an error here, before workers are started for it.
+        self._any_trainer = self._trainer_for(lambda: None)
 
     # -- running ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Connect to Ray and start the workers, behind whatever comes next. They reserve nothing until they train.
+        """Connect to Ray and start the workers, in the background. They reserve nothing until they train.
 
         Raises:
-            ConnectionFailedError: nobody answers at ``RAY_ADDRESS``.
+            ConnectionFailedError: no Ray cluster answers at ``RAY_ADDRESS``.
         """
         from trainlib._execution import cluster, warm_up
 
         cluster.require_answer()
-        warm_up.start(self._ready.scaling_config, self._ready.backend_config)
+        warm_up.start(self._any_trainer.scaling_config, self._any_trainer.backend_config)
         self._started = True
 
     def run(
@@ -100,20 +104,23 @@ class Trainer:
         dataset: Any = None,
         checkpoint: dict[str, Any] | Checkpoint | None = None,
     ) -> list[Any]:
-        """Run a training function on all workers; gives what it returned, by rank.
+        """Run a training function on all workers.
 
         Args:
-            train_func: the training function, with no parameter or one, the config.
-            config: what it is called with.
-            callbacks: of :mod:`trainlib.callbacks`. They see what rank 0 reports.
-            dataset: what ``get_dataset_shard()`` gives a share of; of several, by name, ``train`` is split and others are
-                whole on every worker.
+            train_func: the training function. It has no parameter, or one, the config.
+            config: what the training function is called with.
+            callbacks: callbacks from :mod:`trainlib.callbacks`. They see what rank 0 reports.
+            dataset: a dataset that is split across the workers, or several by name. Of several, ``train`` is split and
+                the others are whole on every worker.
             checkpoint: what ``load_checkpoint()`` gives at first.
+
+        Returns:
+            What the function returned on each worker, by rank.
 
         Raises:
             RuntimeError: the trainer has not been started.
-            TrainingFailedError: an attempt failed, and ``max_retries`` is spent. Its ``__cause__`` is what the failing
-                rank raised.
+            TrainingFailedError: an attempt failed, and no retries are left. Its ``__cause__`` is what the failing rank
+                raised.
         """
         if not self._started:
             raise RuntimeError(
@@ -124,18 +131,20 @@ class Trainer:
                 f"checkpoint is a {type(checkpoint).__name__}: pass a dict, or a trainlib.Checkpoint"
             )
         given = Checkpoint.from_dict(checkpoint) if isinstance(checkpoint, dict) else checkpoint
-        trainer = self._made(train_func, config, callbacks=callbacks, dataset=dataset, checkpoint=given)
+        trainer = self._trainer_for(train_func, config, callbacks=callbacks, dataset=dataset, checkpoint=given)
         self.latest_result, self._given = None, given
         self.latest_result = trainer.fit()
         return self.latest_result.returned
 
     def shutdown(self) -> None:
-        """No more runs. The workers, which are shared with other trainers, end when they have been idle for a minute."""
+        """Allow no more runs. The workers are shared with other trainers, and end after a minute without work."""
         self._started = False
 
     def to_tune_trainable(self, train_func: TrainLoop, dataset: Any = None) -> TunedByConfig:
-        """What ``tune.run(trainable, config=...)`` and ``tune.Tuner(trainable, param_space=...)`` take, with search spaces
-        for what the training function gets. It does not have to be started: each trial has workers of its own.
+        """A trainable for ``tune.run(trainable, config=...)`` or ``tune.Tuner(trainable, param_space=...)``.
+
+        The search space is that of the training function's config. The trainer does not have to be started, because each
+        trial has workers of its own.
 
         Example:
             >>> from trainlib import tune
@@ -146,9 +155,9 @@ class Trainer:
         """
         from trainlib.tune._trainable import TunedByConfig
 
-        return TunedByConfig(self._made(train_func, dataset=dataset))
+        return TunedByConfig(self._trainer_for(train_func, dataset=dataset))
 
-    # -- what the latest run left -----------------------------------------------------------------------
+    # -- the latest run ---------------------------------------------------------------------------------
 
     @property
     def latest_run_dir(self) -> str | None:
@@ -157,7 +166,7 @@ class Trainer:
 
     @property
     def latest_checkpoint(self) -> dict[str, Any] | None:
-        """What the latest run saved last; if it saved nothing, what it was given."""
+        """The last checkpoint of the latest run. If it saved none, the checkpoint that it was given."""
         checkpoint = self._latest_saved or self._given
         if checkpoint is None:
             return None
@@ -165,7 +174,7 @@ class Trainer:
 
     @property
     def latest_checkpoint_path(self) -> str | None:
-        """The directory or URI of what the latest run saved last."""
+        """The directory or URI of the last checkpoint that the latest run saved."""
         return self._latest_saved.path if self._latest_saved is not None else None
 
     @property
@@ -174,7 +183,7 @@ class Trainer:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _made(
+    def _trainer_for(
         self,
         train_func: TrainLoop,
         config: dict[str, Any] | None = None,
@@ -215,7 +224,7 @@ def _chosen(backend: Any) -> tuple[type[DataParallelTrainer], BackendConfig | No
 
 
 def _below_runs(path: str | os.PathLike[str]) -> str:
-    """A relative path as one below where runs are kept; an absolute one, or a URI, as it is."""
+    """A relative path is relative to the folder of all runs. An absolute path or a URI stays as it is."""
     given = os.fspath(path)
     return given if "://" in given else str(storage.home() / "runs" / Path(given).expanduser())
 

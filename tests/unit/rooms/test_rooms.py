@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -48,3 +50,9 @@ def test_settings_of_a_users_own_belong_to_no_framework():
         framework = "mine"
 
     assert rooms.room_of(MyConfig()) is rooms.FUNCTION
+
+
+def test_the_table_imports_no_room():
+    code = f"import sys, trainlib; print([name for name in {list(rooms.ROOMS)} if f'trainlib.{{name}}' in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
