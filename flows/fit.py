@@ -6,6 +6,7 @@ import sys
 
 import ray
 
+from trainlib.callbacks._mlflow import store_of
 from trainlib.flows import local
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.train import train
@@ -24,7 +25,8 @@ def fit(trainer: DataParallelTrainer) -> Result:
     trainer.dumps()
     if trainer.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
-    return local.run(lambda: train(TrainSpec.of(trainer)), trainer.scaling_config, trainer.backend_config)
+    store = store_of(trainer.run_config)
+    return local.run(lambda: train(TrainSpec.of(trainer)), trainer.scaling_config, trainer.backend_config, store)
 
 
 def tune(tuner: Tuner) -> ResultGrid:
@@ -33,4 +35,5 @@ def tune(tuner: Tuner) -> ResultGrid:
     if plan.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
     trainer = tuner.trainer
-    return local.run(lambda: tune_flow(TuneSpec.of(tuner)), trainer.scaling_config, trainer.backend_config)
+    store = store_of(plan.run_config)
+    return local.run(lambda: tune_flow(TuneSpec.of(tuner)), trainer.scaling_config, trainer.backend_config, store)

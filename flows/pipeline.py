@@ -12,6 +12,7 @@ from rich.console import Console
 from trainlib._data.prepared import PreparedData
 from trainlib._data.spec import DIGITS, PreprocessSpec, StepSpec
 from trainlib._registry.models import ModelVersion, Selection
+from trainlib.callbacks._mlflow import store_of
 from trainlib.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
 from trainlib.flows.local import shows_trainings
 from trainlib.flows.spec import TrainSpec
@@ -82,12 +83,14 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
     _step(1, f"preparing {spec.data.source}")
     data = preprocess(spec.data, say=_say if shows_trainings.get() else None)
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
-    training = train_here(spec.train.on(data).trainer())
-    assert training.run_id is not None
-    _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
-    selection = select_checkpoint([training.run_id], spec.metric, spec.mode)
-    _step(4, f"registering it as {spec.model_name}")
-    version = register_model(selection, spec.model_name)
+    trainer = spec.train.on(data).trainer()
+    with store_of(trainer.run_config).in_use():  # the model is registered where the training is recorded
+        training = train_here(trainer)
+        assert training.run_id is not None
+        _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
+        selection = select_checkpoint([training.run_id], spec.metric, spec.mode)
+        _step(4, f"registering it as {spec.model_name}")
+        version = register_model(selection, spec.model_name)
     return PipelineResult(data, training, selection, version)
 
 

@@ -6,8 +6,10 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from trainlib._execution.causes import retry_limit
+from trainlib._registry import tags
 from trainlib._training.terminal import Terminal
 from trainlib._training.training import Training
+from trainlib.callbacks._mlflow import store_of
 from trainlib.flows.embedded import flow_run_url
 from trainlib.flows.interrupted import mark_interrupted
 from trainlib.flows.local import shows_trainings
@@ -38,12 +40,16 @@ def train(spec: TrainSpec) -> Result:
 
 def train_here(trainer: DataParallelTrainer) -> Result:
     """Train within the flow run that this is called in."""
+    with store_of(trainer.run_config).in_use():
+        return _train(trainer)
+
+
+def _train(trainer: DataParallelTrainer) -> Result:
     flow_run_id = str(flow_run.id)
-    url = flow_run_url(flow_run_id)
     training = Training.open(
         trainer,
         flow_run_id=flow_run_id,
-        tags={"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"},
+        tags=tags.of_flow_run(flow_run.name, flow_run_url(flow_run_id)),
         listeners=[Terminal(run_name(trainer), trainer.run_config.verbose)] if shows_trainings.get() else [],
     )
     try:

@@ -179,7 +179,7 @@ class DataParallelTrainer(BaseTrainer):
         import cloudpickle
 
         from trainlib._data.portable import unpacked
-        from trainlib._registry.opening import load_trainer
+        from trainlib._registry.finding import load_trainer
 
         name = run.run_id if isinstance(run, Result) else run
         if not name:

@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 from mlflow import MlflowClient
 
-from trainlib._registry import client as mlflow_client
+from trainlib._registry.client import connect
+from trainlib._registry.store import current_store
 
 
 @pytest.fixture
 def registry() -> MlflowClient:
     """MLflow, as the session's trainings record into it."""
-    return mlflow_client.connect(mlflow_client.tracking_uri())
+    return connect(current_store())
 
 
 @pytest.fixture

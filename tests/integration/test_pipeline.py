@@ -32,8 +32,8 @@ def test_the_demo_ends_with_a_registered_model(driver, registry):
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert "prepared before" in process.output, "the second run found the first one's data"
     newest = max(versions, key=lambda version: int(version.version))
-    assert newest.tags["trainlib._data.train"].endswith("prepared from sklearn:digits, digest scikit-learn 1.9.1")
-    assert "1437 rows" in newest.tags["trainlib._data.train"]
+    assert newest.tags["trainlib.data.train"].endswith("prepared from sklearn:digits, digest scikit-learn 1.9.1")
+    assert "1437 rows" in newest.tags["trainlib.data.train"]
     assert newest.tags["trainlib.code"]
     scaler = Checkpoint(newest.tags["trainlib.location"]).get_preprocessor()
     assert type(scaler).__name__ == "StandardScaler", "what was applied to the data goes with the model"

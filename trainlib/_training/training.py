@@ -27,12 +27,15 @@ from trainlib._registry.checkpoints import CheckpointStore, as_checkpoint
 from trainlib._registry.inputs import log_inputs
 from trainlib._registry.metrics import rows_read
 from trainlib._registry.opening import open_run
+from trainlib._registry.params import flat
 from trainlib._registry.retention import SavedCheckpoint
-from trainlib._registry.run import RegisteredRun, flat
+from trainlib._registry.run import RegisteredRun
+from trainlib._registry.tags import FRAMEWORK
 from trainlib._training.history import History
 from trainlib._training.stopping import should_stop
 from trainlib._training.terminal import Listener
 from trainlib.callbacks import Callback, MLflowLoggerCallback, Trial
+from trainlib.callbacks._mlflow import store_of
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig
 from trainlib.errors import TrainingFailedError
@@ -102,6 +105,7 @@ class Training:
         settings = trainer.dumps()
         run = open_run(
             config,
+            store=store_of(config),
             default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
             kind="training",
             run=trainer.restored_run,
@@ -109,7 +113,7 @@ class Training:
             tags={**extra, **(tags or {})},
         )
         try:
-            run.describe(params=params_of(trainer), tags={"trainlib.framework": trainer.backend_config.framework})
+            run.describe(params=params_of(trainer), tags={FRAMEWORK: trainer.backend_config.framework})
             if not run.continued:
                 run.save_trainer(settings)
             training = cls(trainer, run, listeners)
@@ -141,12 +145,12 @@ class Training:
         self._trial.config = self._config
         self._history.config_is(self._config)
         iteration = self._history.newest_iteration
-        self.run.checkpoints.adopt(store, iteration, self._history.seconds)
+        self.run.checkpoints.copy_newest_of(store, iteration=iteration, seconds=self._history.seconds)
         self.run.metrics.write(iteration, numbers, time.time(), warn=self.say)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each iteration so far."""
-        return self._history.rows(earlier=self.run.recorded_before())
+        return self._history.rows(earlier=self.run.recorded.history.rows)
 
     # -- attempts -------------------------------------------------------------------------------------
 
@@ -204,10 +208,10 @@ class Training:
             next_checkpoint=newest.index + 1 if newest else _number_in(resume),
             resume_from=resume,
             checkpoint_config=self.trainer.run_config.checkpoint_config,
-            staging=self.run.checkpoints.prepare_staging(),
+            staging=self.run.checkpoints.make_staging_folder(),
             shares_disk=self.run.checkpoints.is_local,
             in_step=self.in_step,
-            environment={"MLFLOW_TRACKING_URI": self.run.tracking_uri},
+            environment=self.run.store.environment,
             import_path=[os.path.abspath(path) for path in sys.path],
         )
 
@@ -306,10 +310,17 @@ class Training:
         staged = report.checkpoint
         assert staged is not None
         metrics = report.metrics or {}
-        pending = self.run.checkpoints.create(staged, report.iteration, metrics, self._history.seconds)
+        pending = self.run.checkpoints.create(
+            index=staged.index,
+            iteration=report.iteration,
+            metrics=metrics,
+            score=staged.score,
+            seconds=self._history.seconds,
+        )
         self.run.metrics.write(report.iteration, metrics, report.timestamp, model_id=pending.model_id, warn=self.say)
-        # Metrics first: a checkpoint must never be newer than the metrics that lead up to it.
-        self.run.checkpoints.commit_behind(pending, staged.path, before=self.run.metrics.flush, store=self._store)
+        self.run.checkpoints.commit_in_background(
+            pending, staged.path, upload=self._store, flush_metrics=self.run.metrics.flush
+        )
         self._notify("on_checkpoint", iteration=report.iteration, checkpoint=Checkpoint(staged.path))
 
     def _store(self, folder: str, location: str) -> None:
@@ -416,7 +427,6 @@ def with_mlflow_callback(config: RunConfig) -> tuple[RunConfig, dict[str, str]]:
     tags: dict[str, str] = {}
     for callback in config.callbacks or ():
         if isinstance(callback, MLflowLoggerCallback):
-            callback.use_store()
             tags.update(callback.tags)
             if callback.experiment_name and not config.experiment_name:
                 config = config.model_copy(update={"experiment_name": callback.experiment_name})

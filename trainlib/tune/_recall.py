@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from trainlib._execution.causes import Cause
-from trainlib._registry.opening import read_run
-from trainlib._registry.sweeps import RecordedTrial
+from trainlib._registry.attempts import recorded_attempts
+from trainlib._registry.client import connect
+from trainlib._registry.finding import find_recorded_run
+from trainlib._registry.recorded_sweep import RecordedTrial
+from trainlib._registry.run import RegisteredRun
+from trainlib.callbacks._mlflow import store_of
 from trainlib.errors import TrainingFailedError
 from trainlib.tune._result_grid import ResultGrid
 from trainlib.tune._trial import SweepTrial, TrialState
@@ -21,25 +24,24 @@ __all__ = ["recall", "results_of"]
 
 def recall(sweep: Sweep) -> list[SweepTrial]:
     """All trials that the registry knows. Those that have not ended wait to be run."""
-    return [_recalled(sweep, recorded) for recorded in sweep.registry.recorded()]
+    return [_recalled(sweep, recorded) for recorded in sweep.recorded.trials()]
 
 
 def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
     """What the registry has of a sweep, without going on with it."""
     from trainlib.tune._sweep import Sweep
 
-    run = read_run(run_id, plan.run_config)
-    try:
-        sweep = Sweep(plan, run, tags={})
-        results = [trial.result or trial.before for trial in recall(sweep)]
-    finally:
-        run.metrics.close()
+    store = store_of(plan.run_config)
+    client = connect(store)
+    run = find_recorded_run(client, run_id, plan.run_config, store)
+    sweep = Sweep(plan, RegisteredRun(client, run, plan.run_config.checkpoint_config, continued=True), tags={})
+    results = [trial.result or trial.before for trial in recall(sweep)]
     return ResultGrid(
         [result for result in results if result is not None],
         metric=sweep.metric,
         mode=sweep.mode,
         run_id=run_id,
-        run_url=sweep.run.url,
+        run_url=run.url,
     )
 
 
@@ -48,14 +50,16 @@ def _recalled(sweep: Sweep, recorded: RecordedTrial) -> SweepTrial:
     sweep.judges(trial)
     trial.name = recorded.run.info.run_name
     trial.recorded = recorded
-    trial.before = sweep.registry.result_of(recorded, sweep.metric, trial.trainer.run_config, trial.config)
+    trial.before = sweep.recorded.result_of(
+        recorded, metric=sweep.metric, config=trial.trainer.run_config.checkpoint_config, shown=trial.config
+    )
     history = trial.before.history
     if history:
         trial.latest, trial.iteration = history[-1], history[-1]["training_iteration"]
         trial.score = next((row[sweep.metric] for row in reversed(history) if sweep.metric in row), None)
     _learn(sweep, trial.number, history)
-    last = _last_attempt(recorded.run.data.tags)
-    outcome = last.get("outcome")
+    attempts = recorded_attempts(recorded.run.data.tags)
+    outcome = str(attempts[-1].outcome) if attempts else None
     match recorded.run.info.status:
         # It had ended, although its process was killed before it could say so.
         case "FINISHED" | "RUNNING" if outcome in ("finished", "stopped"):
@@ -65,7 +69,7 @@ def _recalled(sweep: Sweep, recorded: RecordedTrial) -> SweepTrial:
         case "FAILED" if not sweep.plan.resume_errored:
             trial.state = TrialState.ERROR
             cause = Cause(outcome) if outcome in list(Cause) else Cause.USER
-            trial.error = TrainingFailedError(last.get("message") or "it failed", cause=cause)
+            trial.error = TrainingFailedError((attempts and attempts[-1].message) or "it failed", cause=cause)
         case _:
             return trial
     trial.result = trial.before
@@ -86,8 +90,3 @@ def _learn(sweep: Sweep, number: int, history: list[dict[str, Any]]) -> None:
     for row in history:
         if sweep.metric in row and sweep.scheduler.time_attr in row:
             sweep.scheduler.on_result(number, row)
-
-
-def _last_attempt(tags: dict[str, str]) -> dict[str, Any]:
-    records = sorted(key for key in tags if key.startswith("trainlib.attempt."))
-    return json.loads(tags[records[-1]]) if records else {}

@@ -13,17 +13,21 @@ from trainlib._execution.causes import Cause, cause_of
 from trainlib._execution.waiting import CancelledInThreadError
 from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.opening import open_run
+from trainlib._registry.recorded_sweep import RecordedSweep
 from trainlib._registry.run import RegisteredRun
-from trainlib._registry.sweeps import TrialRegistry, point_tags
+from trainlib._registry.sweeps import TrialRegistry
+from trainlib._registry.tags import FRAMEWORK, SWEEP_SPACE, SWEEP_SPENT, prefect_only
+from trainlib._registry.trial_points import point_tags
 from trainlib._training.history import FILLED_IN
 from trainlib._training.stopping import should_stop, stops_all
 from trainlib._training.terminal import Listener
 from trainlib._training.training import Training, with_mlflow_callback
+from trainlib.callbacks._mlflow import store_of
 from trainlib.config import RunConfig
 from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
 from trainlib.result import Result
 from trainlib.tune._capacity import has_room
-from trainlib.tune._plan import SPACE, SweepPlan
+from trainlib.tune._plan import SweepPlan
 from trainlib.tune._population import Exploit, exploit
 from trainlib.tune._recall import recall
 from trainlib.tune._search import Search
@@ -36,7 +40,6 @@ from trainlib.tune.schedulers._pbt import PopulationBasedTraining
 
 __all__ = ["Sweep"]
 
-_SPENT = "trainlib.sweep.spent_s"
 _NOTE_S = 5.0
 
 
@@ -59,6 +62,7 @@ class Sweep:
         self.mode = plan.config.mode or self.scheduler.mode
         self.search = Search(plan.space, plan.config.search_alg, mode=self.mode, seed=plan.config.seed)
         self.registry = TrialRegistry(run, tags=tags)
+        self.recorded = RecordedSweep(run.client, run.recorded)
         self.callbacks = SharedCallbacks(list(plan.run_config.callbacks or ()))
         self._lock = threading.RLock()
         self._metric_was_seen = False
@@ -79,6 +83,7 @@ class Sweep:
         config, extra = with_mlflow_callback(plan.run_config)
         run = open_run(
             config,
+            store=store_of(config),
             default_name=f"{plan.trainable.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
             kind="sweep",
             run=plan.restored_run,
@@ -87,7 +92,7 @@ class Sweep:
             require=plan.require_same_space,
         )
         try:
-            sweep = cls(plan, run, {key: value for key, value in tags.items() if key.startswith("prefect.")} | extra)
+            sweep = cls(plan, run, prefect_only(tags) | extra)
             if run.continued:
                 sweep._take_over()
             else:
@@ -107,16 +112,16 @@ class Sweep:
         asked = {"metric": self.metric, "mode": self.mode, "num_samples": config.num_samples, "seed": config.seed}
         self.run.save_trainer(self.plan.settings)
         # Last: a sweep that has it can be restored.
-        self.run.describe({**params, **asked, "trials": self.plan.total}, {SPACE: self.plan.space_digest})
+        self.run.describe({**params, **asked, "trials": self.plan.total}, {SWEEP_SPACE: self.plan.space_digest})
 
     def _take_over(self) -> None:
         before = self.run.client.get_run(self.run.run_id).data.tags
-        if SPACE not in before:  # its process was killed before it could say what it was about to do
+        if SWEEP_SPACE not in before:  # its process was killed before it could say what it was about to do
             self.run.continued = False
             self._describe()
         else:
             self.run.save_trainer(self.plan.settings)  # it may be restored with other settings than before
-        self._spent_before = float(before.get(_SPENT, "0"))
+        self._spent_before = float(before.get(SWEEP_SPENT, "0"))
         for trial in recall(self):
             self.trials.add(trial)
             if trial.state.is_final and trial.recorded is not None and trial.recorded.run.info.status == "RUNNING":
@@ -193,10 +198,11 @@ class Sweep:
         """The trial's training, ready for an attempt."""
         if trial.training is None:
             if trial.recorded is not None:
-                run = self.registry.go_on(trial.recorded, trial.trainer.run_config)
+                run = self.registry.go_on(trial.recorded, trial.trainer.run_config.checkpoint_config)
             else:
-                tags = {"trainlib.framework": trial.trainer.backend_config.framework}
-                run = self.registry.create(trial.number, trial.name, trial.point, trial.trainer.run_config, tags)
+                tags = {FRAMEWORK: trial.trainer.backend_config.framework}
+                config = trial.trainer.run_config.checkpoint_config
+                run = self.registry.create(trial.number, trial.name, trial.point, config, tags)
             params = {} if trial.recorded is not None and trial.recorded.run.data.params else trial.shown
             try:
                 if trial.broken is not None:
@@ -356,7 +362,7 @@ class Sweep:
         budget = self.plan.config.time_budget_s
         if budget is not None and self.spent_s - self._noted_s >= _NOTE_S:
             self._noted_s = self.spent_s
-            self.run.client.set_tag(self.run.run_id, _SPENT, f"{self._noted_s:.1f}")
+            self.run.client.set_tag(self.run.run_id, SWEEP_SPENT, f"{self._noted_s:.1f}")
         with self._lock:
             is_spent = budget is not None and self.spent_s >= budget
             if not self._ending and (is_spent or stops_all(self.plan.run_config.stop)):

@@ -11,7 +11,7 @@ from trainlib.tune._domains import label
 from trainlib.tune._space import Point
 
 if TYPE_CHECKING:
-    from trainlib._registry.sweeps import RecordedTrial
+    from trainlib._registry.recorded_sweep import RecordedTrial
     from trainlib._training.training import Training
     from trainlib.trainer import DataParallelTrainer
 
