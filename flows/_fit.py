@@ -6,6 +6,7 @@ import sys
 
 import ray
 
+from trainlib.callbacks._mlflow import store_of
 from trainlib.flows import _local as local
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.train import train
@@ -22,7 +23,10 @@ def fit(trainer: DataParallelTrainer) -> Result:
     inspected = trainer.inspect()  # bad data or settings are an error here, before anything starts
     if trainer.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
-    return local.run(lambda: train(TrainSpec.of_inspected(inspected)), trainer.scaling_config, trainer.backend_config)
+    store = store_of(trainer.run_config)
+    return local.run(
+        lambda: train(TrainSpec.of_inspected(inspected)), trainer.scaling_config, trainer.backend_config, store
+    )
 
 
 def tune(tuner: Tuner) -> ResultGrid:
@@ -31,4 +35,5 @@ def tune(tuner: Tuner) -> ResultGrid:
     if plan.run_config.verbose and not ray.is_initialized():
         print("starting Ray, Prefect and MLflow", file=sys.stderr, flush=True)
     trainer = tuner.trainer
-    return local.run(lambda: tune_flow(TuneSpec.of(tuner)), trainer.scaling_config, trainer.backend_config)
+    store = store_of(plan.run_config)
+    return local.run(lambda: tune_flow(TuneSpec.of(tuner)), trainer.scaling_config, trainer.backend_config, store)

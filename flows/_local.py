@@ -15,7 +15,8 @@ from prefect.exceptions import TerminationSignal
 
 from trainlib._execution import cluster, warm_up
 from trainlib._execution.backend import BackendConfig
-from trainlib._registry import client as mlflow_client
+from trainlib._registry.client import connect, require_answer
+from trainlib._registry.store import TrackingStore, current_store
 from trainlib.config import ScalingConfig
 from trainlib.errors import TrainlibError
 from trainlib.flows import _embedded as embedded
@@ -26,8 +27,8 @@ _PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 R = TypeVar("R")
 
 
-def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -> R:
-    """Call a flow that trains on such a gang.
+def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, store: TrackingStore) -> R:
+    """Call a flow that trains on such a gang, and records in that store.
 
     Raises:
         ConnectionFailedError: Ray, Prefect or MLflow does not answer; nothing has been started then.
@@ -36,11 +37,13 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig) -
     with _terminates(), _shows_trainings():
         try:
             cluster.require_answer()
-            mlflow_client.require_answer(mlflow_client.tracking_uri())
+            require_answer(store.uri)
             embedded.start()
             # Each takes seconds, most of them in another process: so they start side by side.
             warm_up.start(scaling, backend)
-            mlflow_client.connect(mlflow_client.tracking_uri())
+            if store != current_store():
+                warm_up.wait()  # or a Ray that starts now would hand this store's token on to the next training's workers
+            connect(store)
             embedded.wait()
             return flow()
         except TerminationSignal:

@@ -12,6 +12,7 @@ from rich.console import Console
 from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import PreprocessSpec
 from trainlib._registry.models import ModelVersion, Selection
+from trainlib.callbacks._mlflow import store_of
 from trainlib.flows._local import shows_trainings
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.train import train_here
@@ -67,12 +68,14 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
     _step(1, f"preparing {spec.data.source}")
     data = preprocess(spec.data, say=_say if shows_trainings.get() else None)
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
-    training = train_here(spec.train.on(data).inspected())
-    assert training.run_id is not None
-    _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
-    selection = select_checkpoint([training.run_id], spec.metric, spec.mode)
-    _step(4, f"registering it as {spec.model_name}")
-    version = register_model(selection, spec.model_name)
+    inspected = spec.train.on(data).inspected()
+    with store_of(inspected.trainer.run_config).in_use():  # the model is registered where the training is recorded
+        training = train_here(inspected)
+        assert training.run_id is not None
+        _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
+        selection = select_checkpoint([training.run_id], spec.metric, spec.mode)
+        _step(4, f"registering it as {spec.model_name}")
+        version = register_model(selection, spec.model_name)
     return PipelineResult(data, training, selection, version)
 
 

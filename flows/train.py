@@ -5,10 +5,12 @@ from __future__ import annotations
 from prefect import flow
 from prefect.runtime import flow_run
 
+from trainlib._registry import tags
 from trainlib._training.display import Display
 from trainlib._training.opening import open_training
 from trainlib._training.retry_policy import most_retries
 from trainlib._training.terminal import Terminal
+from trainlib.callbacks._mlflow import store_of
 from trainlib.flows._embedded import flow_run_url
 from trainlib.flows._interrupted import mark_interrupted
 from trainlib.flows._local import shows_trainings
@@ -41,14 +43,18 @@ def train(spec: TrainSpec) -> Result:
 
 def train_here(inspected: InspectedTrainer) -> Result:
     """Train within the flow run that this is called in."""
+    with store_of(inspected.trainer.run_config).in_use():
+        return _train(inspected)
+
+
+def _train(inspected: InspectedTrainer) -> Result:
     trainer = inspected.trainer
     flow_run_id = str(flow_run.id)
-    url = flow_run_url(flow_run_id)
     screens = [Terminal(run_name(trainer), trainer.run_config.verbose)] if shows_trainings.get() else []
     training = open_training(
         inspected,
         flow_run_id=flow_run_id,
-        tags={"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"},
+        tags=tags.of_flow_run(flow_run.name, flow_run_url(flow_run_id)),
         display=Display(screens),
     )
     try:

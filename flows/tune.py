@@ -13,7 +13,9 @@ from prefect.runtime import flow_run
 
 from trainlib._execution import cluster, signals, warm_up
 from trainlib._execution.waiting import CancelledInThreadError, cancelled_by
+from trainlib._registry import tags
 from trainlib._training.retry_policy import most_retries
+from trainlib.callbacks._mlflow import store_of
 from trainlib.errors import SweepFailedError
 from trainlib.flows._embedded import flow_run_url
 from trainlib.flows._interrupted import mark_interrupted
@@ -49,9 +51,13 @@ def tune(spec: TuneSpec) -> ResultGrid:
 
 def tune_here(tuner: Tuner) -> ResultGrid:
     """Run a sweep within the flow run that this is called in."""
+    with store_of(tuner.run_config).in_use():
+        return _tune(tuner)
+
+
+def _tune(tuner: Tuner) -> ResultGrid:
     flow_run_id = str(flow_run.id)
-    url = flow_run_url(flow_run_id)
-    note = {"prefect.flow_run_url": url, "mlflow.note.content": f"[Prefect flow run {flow_run.name}]({url})"}
+    note = tags.of_flow_run(flow_run.name, flow_run_url(flow_run_id))
     sweep = Sweep.open(tuner.plan, flow_run_id=flow_run_id, tags=note)
     terminal = SweepTerminal(sweep.run.name, tuner.run_config.verbose if shows_trainings.get() else 0)
     artifacts = SweepArtifacts(sweep)

@@ -54,6 +54,7 @@ def run_demo(workers: int, epochs: int) -> int:
     """Run the pipeline on a file of handwritten digits, and show the result."""
     console = Console(highlight=False)
     console.print(f"Starting Ray, Prefect and MLflow; everything is kept in {storage.home()}", soft_wrap=True)
+    from trainlib._registry.store import current_store
     from trainlib.flows import _embedded as embedded
     from trainlib.flows import _local as local
     from trainlib.flows.demo import digits
@@ -61,7 +62,7 @@ def run_demo(workers: int, epochs: int) -> int:
 
     spec = digits(workers, epochs)
     trainer = spec.train.trainer()
-    result = local.run(lambda: pipeline(spec), trainer.scaling_config, trainer.backend_config)
+    result = local.run(lambda: pipeline(spec), trainer.scaling_config, trainer.backend_config, current_store())
     selection, version = result.selection, result.version
     if version.promoted:
         place = f"alias '{version.alias}' points to it"
@@ -91,12 +92,13 @@ def _links_need_servers(run_url: str) -> bool:
 
 def serve(prefect_port: int, mlflow_port: int) -> int:
     """Serve both UIs until Ctrl-C."""
-    from trainlib._registry import client as mlflow_client
+    from trainlib._registry.client import connect
+    from trainlib._registry.store import current_store
 
     for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
         _require_free(port, option)
-    uri = mlflow_client.tracking_uri()
-    mlflow_client.connect(uri)
+    store = current_store()
+    connect(store)
     log = storage.home() / "logs"
     log.mkdir(parents=True, exist_ok=True)
     python = sys.executable
@@ -109,7 +111,7 @@ def serve(prefect_port: int, mlflow_port: int) -> int:
     commands = {
         "Prefect": [python, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(prefect_port)],
         "MLflow": [
-            *(python, "-m", "mlflow", "server", "--backend-store-uri", uri, "--workers", "1"),
+            *(python, "-m", "mlflow", "server", "--backend-store-uri", store.uri, "--workers", "1"),
             *("--host", "127.0.0.1", "--port", str(mlflow_port)),
         ],
     }

@@ -248,7 +248,7 @@ class DataParallelTrainer(BaseTrainer):
         """
         import cloudpickle
 
-        from trainlib._registry.opening import load_trainer
+        from trainlib._registry.finding import load_trainer
 
         known = inspect.signature(cls.__init__).parameters
         if unknown := changes.keys() - known.keys():

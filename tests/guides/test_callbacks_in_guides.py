@@ -7,7 +7,7 @@ from pathlib import Path
 from mlflow import MlflowClient
 from tensorboardX.proto.event_pb2 import Event
 
-from trainlib._registry.client import tracking_uri
+from trainlib._registry.store import current_store
 
 KEYS_OF_A_RESULT = {
     "trial_id",
@@ -63,7 +63,7 @@ def test_the_last_result_of_a_trial_is_the_one_being_logged(example):
 def test_results_are_logged_to_mlflow_and_tensorboard(run_example):
     result = run_example("mlflow_and_tensorboard").result
 
-    client = MlflowClient(tracking_uri())
+    client = MlflowClient(current_store().uri)
     runs = client.search_runs([client.get_experiment_by_name("train_experiment").experiment_id])
     assert [run.info.run_id for run in runs] == [result.run_id]
     history = client.get_metric_history(result.run_id, "epoch")

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from mlflow import MlflowClient
 
-from trainlib._registry.client import tracking_uri
+from trainlib._registry.store import current_store
 
 
 def test_the_last_checkpoint_is_the_dict_that_was_saved_and_what_the_guide_adds(example):
@@ -37,7 +37,7 @@ def test_a_checkpoint_is_a_local_directory_with_its_number(example):
 
 def test_num_to_keep_0_writes_no_checkpoint(run_example, example, home):
     def checkpoints():
-        client = MlflowClient(tracking_uri())
+        client = MlflowClient(current_store().uri)
         experiments = [found.experiment_id for found in client.search_experiments()]
         return {path for path in home.rglob("*") if "checkpoint" in path.name}, {
             model.model_id for model in client.search_logged_models(experiments, max_results=1000)

@@ -22,7 +22,8 @@ from mlflow import MlflowClient
 from tests import process_logs
 from trainlib import _storage as storage
 from trainlib._execution import cluster
-from trainlib._registry import client as mlflow_client
+from trainlib._registry.client import connect
+from trainlib._registry.store import current_store
 
 
 def _logs_of_the_session() -> Iterator[tuple[str, Path]]:
@@ -42,7 +43,7 @@ process_logs.follow_all(_logs_of_the_session)
 @pytest.fixture
 def registry() -> MlflowClient:
     """MLflow, as the session's trainings record into it."""
-    return mlflow_client.connect(mlflow_client.tracking_uri())
+    return connect(current_store())
 
 
 @pytest.fixture

@@ -241,7 +241,8 @@ def test_a_server_that_cannot_be_reached_or_started(driver, variable, address, m
 
 
 def test_the_error_for_an_unreachable_server_is_a_connection_error(monkeypatch):
-    from trainlib._registry import client
+    from trainlib._registry.client import connect
+    from trainlib._registry.store import TrackingStore
 
     with pytest.raises(ConnectionFailedError, match="Start it, correct the address, or unset it"):
-        client.connect("http://127.0.0.1:9")
+        connect(TrackingStore("http://127.0.0.1:9"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 
-from trainlib._registry.metrics import MetricWriter
+from trainlib._registry import metric_writer
+from trainlib._registry.metric_history import read_history
+from trainlib._registry.metric_writer import MetricWriter
 
 
 def no_warning(text: str) -> None:
@@ -46,10 +48,8 @@ def test_flush_does_not_wait_for_what_comes_meanwhile(registry, tmp_path):
 
 
 def test_points_that_mlflow_does_not_take_are_kept_in_a_file(registry, tmp_path, monkeypatch):
-    from trainlib._registry import metrics
-
-    monkeypatch.setattr(metrics, "GIVE_UP_S", 0.5)
-    monkeypatch.setattr(metrics, "RETRY_S", 0.2)
+    monkeypatch.setattr(metric_writer, "GIVE_UP_S", 0.5)
+    monkeypatch.setattr(metric_writer, "RETRY_S", 0.2)
     run = registry.create_run(registry.create_experiment("unsaved"))
     writer = MetricWriter(registry, run.info.run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
     registry.delete_run(run.info.run_id)  # MLflow refuses points of a deleted run
@@ -57,8 +57,56 @@ def test_points_that_mlflow_does_not_take_are_kept_in_a_file(registry, tmp_path,
     error = None
     try:
         writer.close()
-    except metrics.ConnectionFailedError as raised:
+    except metric_writer.ConnectionFailedError as raised:
         error = raised
     assert error is not None
-    assert "did not take 1 metric points" in str(error)
+    assert "did not accept 1 metric points" in str(error)
     assert (tmp_path / "unsaved.jsonl").read_text() == '{"key": "a", "value": 0.5, "timestamp": 1000, "step": 1}\n'
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "metric-writer"]
+
+
+def test_a_writer_that_writes_nothing_starts_no_thread(registry, tmp_path):
+    run = registry.create_run(registry.create_experiment("no-thread"))
+    before = threads()
+    writer = MetricWriter(registry, run.info.run_id, last_steps={"a": 3}, unsaved=tmp_path / "unsaved.jsonl")
+    writer.write(3, {"a": 0.5}, 1.0, warn=no_warning)  # repeated: it leaves no second point
+    writer.flush()
+    assert threads() == before
+    writer.close()
+
+
+def test_params_and_tags_are_written_although_no_point_comes(registry, tmp_path):
+    run = registry.create_run(registry.create_experiment("notes"))
+    for number, end in enumerate((MetricWriter.flush, MetricWriter.close)):
+        writer = MetricWriter(registry, run.info.run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
+        writer.note(params={f"p{number}": number}, tags={f"t{number}": str(number)})
+        end(writer)
+        data = registry.get_run(run.info.run_id).data
+        assert (data.params[f"p{number}"], data.tags[f"t{number}"]) == (str(number), str(number))
+        writer.close()
+
+
+def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
+    """Metrics about data are ahead of what was reported: they do not count as iterations."""
+    run_id = registry.create_run(registry.create_experiment("read-back")).info.run_id
+    writer = MetricWriter(registry, run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
+    writer.write(1, {"a": 0.5, "recall@10": 1.0}, 10.0, warn=no_warning)
+    writer.write(2, {"a": 0.25}, 20.0, warn=no_warning)
+    writer.write(3, {"data/train/rows": 99.0}, 30.0, warn=no_warning)
+    writer.close()
+    history = read_history(registry, registry.get_run(run_id))
+    assert history.rows == {1: {"a": 0.5, "recall_10": 1.0}, 2: {"a": 0.25}}
+    assert history.reported_at == {1: 10.0, 2: 20.0}
+    assert history.last_steps == {"a": 2, "recall_10": 1, "data/train/rows": 3}
+    assert history.last_iteration == 2
+
+    writer = MetricWriter(registry, run_id, last_steps=history.last_steps, unsaved=tmp_path / "unsaved.jsonl")
+    for iteration in (2, 3):
+        writer.write(iteration, {"a": 1.0, "data/train/rows": 98.0}, 40.0, warn=no_warning)
+    writer.close()
+    again = read_history(registry, registry.get_run(run_id))
+    assert again.rows == {**history.rows, 3: {"a": 1.0}}
+    assert len(registry.get_metric_history(run_id, "data/train/rows")) == 1

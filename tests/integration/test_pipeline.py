@@ -43,8 +43,8 @@ def assert_names_its_data(version: Any, home: Path) -> None:
     """A model version says which data and code it comes from, and brings what was applied to the data."""
     file = home / "demo" / "digits.csv"
     digest = inspect_source(file).digest()
-    assert version.tags["trainlib._data.train"].endswith(f"prepared from {file}, digest {digest}")
-    assert "1437 rows" in version.tags["trainlib._data.train"]
+    assert version.tags["trainlib.data.train"].endswith(f"prepared from {file}, digest {digest}")
+    assert "1437 rows" in version.tags["trainlib.data.train"]
     assert version.tags["trainlib.code"]
     scaler = Checkpoint(version.tags["trainlib.location"]).get_preprocessor()
     assert type(scaler).__name__ == "StandardScaler", "what was applied to the data goes with the model"

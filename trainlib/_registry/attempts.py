@@ -1,11 +1,17 @@
-"""What an attempt leaves in the registry: how it ended, and what it cost."""
+"""What an attempt leaves in the registry: how it ended, and what it cost. Each record is a tag of the run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-__all__ = ["AttemptRecord", "Outcome"]
+from trainlib._registry import tags
+
+__all__ = ["AttemptRecord", "Outcome", "attempt_tags", "recorded_attempts"]
+
+_LONGEST_MESSAGE = 1000
 
 
 class Outcome(StrEnum):
@@ -46,3 +52,16 @@ class AttemptRecord:
     lost_iterations: int = 0
     """How many iterations came after the newest checkpoint, and have to be repeated."""
     message: str = ""
+
+
+def attempt_tags(attempt: AttemptRecord) -> dict[str, str]:
+    """The tags of a run that keep the record of its latest attempt. A long message is cut."""
+    text = json.dumps(vars(replace(attempt, message=attempt.message[:_LONGEST_MESSAGE])))
+    return {tags.attempt(attempt.number): text, tags.ATTEMPTS: str(attempt.number)}
+
+
+def recorded_attempts(run_tags: Mapping[str, str]) -> list[AttemptRecord]:
+    """The attempts whose records are among the tags of a run, in the order in which they were made."""
+    facts = [json.loads(text) for tag, text in run_tags.items() if tags.is_attempt(tag)]
+    records = [AttemptRecord(**{**each, "outcome": Outcome(each["outcome"])}) for each in facts]
+    return sorted(records, key=lambda record: record.number)

@@ -1,26 +1,25 @@
-"""Checkpoints as MLflow logged models: visible only when complete, found again by any process.
+"""Saving checkpoints as MLflow logged models: visible only when complete, found again by any process.
 
-A logged model is created as PENDING, its files are brought to its artifact location, and then it becomes
-READY. Only READY ones count. What a killed process left behind is cleared away by the next one.
+A logged model is created as PENDING, its files are brought to its artifact location, and then it becomes READY.
+Only READY ones count. What a killed process left behind is removed by the next one.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import json
 import shutil
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainlib import _storage as storage
-from trainlib._execution.events import StagedCheckpoint
+from trainlib._registry.logged_models import UnfinishedCheckpoint, checkpoint_name, checkpoint_tags, location_of
 from trainlib._registry.retention import SavedCheckpoint, best, expendable
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig
@@ -29,14 +28,12 @@ from trainlib.errors import ConnectionFailedError
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-# Brings a staged folder to a location from where its files are: (folder, location).
-Store = Callable[[str, str], None]
-
-_LONGEST_TAG = 4500
+# Moves a folder to a location: (folder, location). It runs where the folder is, which may be another machine.
+Upload = Callable[[str, str], None]
 
 
 class CheckpointStore:
-    """The checkpoints of one MLflow run. Commits happen one after the other, behind the training."""
+    """The checkpoints of one MLflow run. They are committed in the background, one after the other."""
 
     def __init__(
         self,
@@ -47,43 +44,40 @@ class CheckpointStore:
         artifact_root: str,
         log_dir: Path,
         config: CheckpointConfig,
+        saved: Iterable[SavedCheckpoint] = (),
     ) -> None:
+        """
+        Args:
+            client: A client of the run's store.
+            run_id: The run.
+            experiment_id: The experiment of the run.
+            artifact_root: Where that experiment keeps artifacts.
+            log_dir: The training's own folder, which gets links to checkpoints on this disk.
+            config: Which checkpoints are kept.
+            saved: The checkpoints that earlier processes committed.
+        """
         self._client = client
         self._run_id = run_id
         self._experiment_id = experiment_id
         self._config = config
         self._log_dir = log_dir
         self.in_use: SavedCheckpoint | None = None
-        """What the present attempt started from: its ranks read it in their own time."""
-        self._lent: list[SavedCheckpoint] = []
-        self._saved: list[SavedCheckpoint] = []
-        self._choosing = threading.Lock()
-        """Held while what is saved changes: none is lent that is about to go."""
+        """What the present attempt started from. Its ranks read it whenever they want to, so it stays."""
+        self._held: list[SavedCheckpoint] = []
+        self._saved = list(saved)
+        self._lock = threading.Lock()
+        """Guards what is saved and what is held, so that nothing is held that is about to be deleted."""
         self._commits: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         root = storage.local_path(artifact_root)
         self.is_local = root is not None
-        """Whether checkpoints are kept on this disk: a commit is then a rename, and needs no worker."""
+        """Whether checkpoints are kept on this disk. A commit is a rename then, and needs no worker."""
         self.staging = str(root / ".staging" / run_id if root else Path(tempfile.gettempdir(), f"trainlib-{run_id}"))
 
     # -- what there is --------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Find what earlier processes committed, and clear away what they did not."""
-        pending: list[str] = []
-        for model in models_of_run(self._client, self._experiment_id, self._run_id):
-            saved = as_saved(model)
-            if saved is not None:
-                self._saved.append(saved)
-            elif str(model.status) != "READY":
-                pending.append(model.model_id)
-                storage.delete(model.artifact_location)
-        for model_id in pending:
-            self._client.delete_logged_model(model_id)
-        self.clear_staging()
-
     def newest(self) -> SavedCheckpoint | None:
-        """The one that a retry resumes from."""
+        """The checkpoint that a retry resumes from."""
         return max(self._saved, key=lambda checkpoint: checkpoint.index, default=None)
 
     def committed_after(self, index: int) -> list[SavedCheckpoint]:
@@ -92,13 +86,25 @@ class CheckpointStore:
         return sorted(newer, key=lambda checkpoint: checkpoint.index)
 
     def best(self) -> list[SavedCheckpoint]:
-        """The N best, the best of them last."""
+        """The N best checkpoints, the best of them last."""
         return best(self._saved, self._config)
+
+    @contextmanager
+    def hold_newest(self) -> Iterator[SavedCheckpoint]:
+        """The newest checkpoint, which is not deleted as long as this lasts, even when newer ones are saved."""
+        with self._lock:
+            checkpoint = max(self._saved, key=lambda saved: saved.index)
+            self._held.append(checkpoint)
+        try:
+            yield checkpoint
+        finally:
+            with self._lock:
+                self._held.remove(checkpoint)
 
     # -- saving ---------------------------------------------------------------------------------------
 
-    def prepare_staging(self) -> str:
-        """The folder that workers snapshot into, made where this process can see it."""
+    def make_staging_folder(self) -> str:
+        """The folder that workers write snapshots into, made where this process can see it."""
         while True:
             try:
                 Path(self.staging).mkdir(parents=True, exist_ok=True)
@@ -107,54 +113,58 @@ class CheckpointStore:
                 continue
 
     def create(
-        self, staged: StagedCheckpoint, iteration: int, metrics: dict[str, Any], seconds: float
+        self, *, index: int, iteration: int, metrics: Mapping[str, Any], score: float | None, seconds: float
     ) -> SavedCheckpoint:
-        """What a staged checkpoint will be once it is committed; its logged model is still PENDING.
+        """Announce a checkpoint to MLflow. Its logged model is PENDING until it is committed.
+
+        Args:
+            index: Its number among the checkpoints of the training.
+            iteration: The iteration that it was reported with.
+            metrics: What was reported with it.
+            score: What it is ranked by.
+            seconds: How long the training has taken so far.
 
         Raises:
-            ConnectionFailedError: MLflow does not take it.
+            ConnectionFailedError: MLflow does not accept it.
         """
         from mlflow.exceptions import MlflowException
 
-        tags = {
-            "trainlib.checkpoint": str(staged.index),
-            "trainlib.iteration": str(iteration),
-            "trainlib.seconds": f"{seconds:.3f}",
-        }
-        if staged.score is not None:
-            tags["trainlib.score"] = repr(staged.score)
-        text = json.dumps(metrics)
-        if len(text) <= _LONGEST_TAG:
-            tags["trainlib.metrics"] = text
+        name = checkpoint_name(index)
         try:
             model = self._client.create_logged_model(
                 experiment_id=self._experiment_id,
-                name=f"checkpoint_{staged.index:06d}",
+                name=name,
                 source_run_id=self._run_id,
-                tags=tags,
+                tags=checkpoint_tags(index=index, iteration=iteration, seconds=seconds, score=score, metrics=metrics),
                 model_type="checkpoint",
             )
         except MlflowException as error:
-            raise ConnectionFailedError(f"MLflow did not take checkpoint_{staged.index:06d}: {error}") from error
-        location = _location(model, staged.index)
-        return SavedCheckpoint(staged.index, iteration, model.model_id, location, staged.score, metrics, seconds)
+            raise ConnectionFailedError(f"MLflow did not accept {name}: {error}") from error
+        location = location_of(model, index)
+        return SavedCheckpoint(index, iteration, model.model_id, location, score, dict(metrics), seconds)
 
-    def commit_behind(self, pending: SavedCheckpoint, folder: str, *, before: Callable[[], None], store: Store) -> None:
-        """Bring the staged folder to its place and make the model READY, behind the training and after ``before``."""
+    def commit_in_background(
+        self, pending: SavedCheckpoint, folder: str, *, upload: Upload, flush_metrics: Callable[[], None]
+    ) -> None:
+        """Commit a checkpoint while the training goes on.
+
+        First ``upload`` brings the staged ``folder`` to the checkpoint's location, then ``flush_metrics`` is called,
+        and then the checkpoint becomes visible: it must never be newer than the metrics that lead up to it.
+        """
         self._commits = [commit for commit in self._commits if not commit.done() or commit.exception()]
-        self._commits.append(self._thread.submit(self._commit, pending, folder, before, store))
+        self._commits.append(self._thread.submit(self._commit, pending, folder, upload, flush_metrics))
 
-    def _commit(self, pending: SavedCheckpoint, folder: str, before: Callable[[], None], store: Store) -> None:
+    def _commit(self, pending: SavedCheckpoint, folder: str, upload: Upload, flush_metrics: Callable[[], None]) -> None:
         from mlflow.entities import LoggedModelOutput
 
         try:
-            store(folder, pending.location)
+            upload(folder, pending.location)
         except Exception:
             self._client.delete_logged_model(pending.model_id)
             raise
-        before()
+        flush_metrics()
         self._client.finalize_logged_model(pending.model_id, "READY")
-        with self._choosing:
+        with self._lock:
             self._saved.append(pending)
         shutil.rmtree(Path(folder).parent, ignore_errors=True)
         self._client.log_outputs(self._run_id, [LoggedModelOutput(pending.model_id, step=pending.iteration)])
@@ -163,55 +173,50 @@ class CheckpointStore:
             self._link(pending.index).symlink_to(pending.location)
         self.prune()
 
-    def adopt(self, store: CheckpointStore, iteration: int, seconds: float) -> None:
-        """Take a copy of another run's newest checkpoint as the newest one of this run, where this run is."""
+    def copy_newest_of(self, other: CheckpointStore, *, iteration: int, seconds: float) -> None:
+        """Save a copy of another run's newest checkpoint as the newest one of this run.
+
+        Args:
+            other: The checkpoints of the other run.
+            iteration: How far this training is.
+            seconds: How long this training has taken so far.
+        """
         newest = self.newest()
         index = newest.index + 1 if newest is not None else 0
-        folder = Path(self.prepare_staging()) / uuid.uuid4().hex / f"checkpoint_{index:06d}"
-        with store.lends_newest() as checkpoint:
-            storage.download(checkpoint.location, folder)
-        staged = StagedCheckpoint(index, str(folder), checkpoint.score)
-        pending = self.create(staged, iteration, checkpoint.metrics, seconds)
-        self._commit(pending, staged.path, lambda: None, lambda path, location: storage.upload(Path(path), location))
+        folder = Path(self.make_staging_folder()) / uuid.uuid4().hex / checkpoint_name(index)
+        with other.hold_newest() as source:
+            storage.download(source.location, folder)
+        pending = self.create(
+            index=index, iteration=iteration, metrics=source.metrics, score=source.score, seconds=seconds
+        )
+        self._commit(pending, str(folder), upload=_upload_from_here, flush_metrics=lambda: None)
 
-    @contextmanager
-    def lends_newest(self) -> Iterator[SavedCheckpoint]:
-        """Keep the newest checkpoint while somebody copies it, also when newer ones come."""
-        with self._choosing:
-            checkpoint = max(self._saved, key=lambda saved: saved.index)
-            self._lent.append(checkpoint)
-        try:
-            yield checkpoint
-        finally:
-            self._lent.remove(checkpoint)
+    def wait(self, timeout: float) -> int:
+        """Wait for commits under way. Returns how many still are after ``timeout`` seconds."""
+        return len(concurrent.futures.wait(self._commits, timeout).not_done)
+
+    def settle(self) -> list[BaseException]:
+        """Wait for all commits under way. Returns the errors of those that failed; each error is returned once."""
+        commits, self._commits = self._commits, []
+        return [error for commit in commits if (error := commit.exception()) is not None]
+
+    # -- removing -------------------------------------------------------------------------------------
 
     def prune(self) -> None:
-        """Delete what retention does not keep, except what an attempt may still be reading."""
-        with self._choosing:
-            kept = [self.in_use, *self._lent]
-            gone = [old for old in expendable(self._saved, self._config) if old not in kept]
+        """Delete the checkpoints that the config does not keep, except those that somebody may be reading."""
+        with self._lock:
+            read = [self.in_use, *self._held]
+            gone = [old for old in expendable(self._saved, self._config) if old not in read]
             self._saved = [saved for saved in self._saved if saved not in gone]
         for old in gone:
             self._delete(old)
 
-    def _delete(self, saved: SavedCheckpoint) -> None:
-        self._client.delete_logged_model(saved.model_id)
-        self._link(saved.index).unlink(missing_ok=True)
-        # On a disk, the folder of the logged model around it goes too.
-        storage.delete(saved.location.rsplit("/", 2)[0] if self.is_local else saved.location)
-
-    def _link(self, index: int) -> Path:
-        """Where a person who looks into the training's own folder finds a checkpoint."""
-        return self._log_dir / f"checkpoint_{index:06d}"
-
-    def wait(self, timeout: float) -> int:
-        """Wait for commits under way; gives how many still are after ``timeout`` seconds."""
-        return len(concurrent.futures.wait(self._commits, timeout).not_done)
-
-    def settle(self) -> list[BaseException]:
-        """Wait for all commits under way; gives the errors of those that failed, once."""
-        commits, self._commits = self._commits, []
-        return [error for commit in commits if (error := commit.exception()) is not None]
+    def remove_unfinished(self, unfinished: Iterable[UnfinishedCheckpoint]) -> None:
+        """Remove what earlier processes of this run were saving when they ended."""
+        for left in unfinished:
+            storage.delete(left.location)
+            self._client.delete_logged_model(left.model_id)
+        self.clear_staging()
 
     def clear_staging(self) -> None:
         """Remove snapshots that were never committed."""
@@ -222,44 +227,23 @@ class CheckpointStore:
                 parent.rmdir()
 
     def close(self) -> None:
+        """Wait for all commits under way, and remove what was never committed."""
         self._thread.shutdown(wait=True)
         self.clear_staging()
 
+    def _delete(self, saved: SavedCheckpoint) -> None:
+        self._client.delete_logged_model(saved.model_id)
+        self._link(saved.index).unlink(missing_ok=True)
+        # On a disk, the folder of the logged model around it goes too.
+        storage.delete(saved.location.rsplit("/", 2)[0] if self.is_local else saved.location)
 
-def models_of_run(client: MlflowClient, experiment_id: str, run_id: str) -> list[Any]:
-    """All logged models of a run."""
-    models: list[Any] = []
-    token = None
-    while True:
-        page = client.search_logged_models(
-            [experiment_id], filter_string=f"source_run_id = '{run_id}'", max_results=100, page_token=token
-        )
-        models += page
-        token = page.token
-        if not token:
-            return models
+    def _link(self, index: int) -> Path:
+        """Where a person who looks into the training's own folder finds a checkpoint."""
+        return self._log_dir / checkpoint_name(index)
 
 
-def as_saved(model: Any) -> SavedCheckpoint | None:
-    """A logged model as a checkpoint; None if it is not one, or not complete."""
-    tags = model.tags
-    if "trainlib.checkpoint" not in tags or str(model.status) != "READY":
-        return None
-    index = int(tags["trainlib.checkpoint"])
-    score = tags.get("trainlib.score")
-    return SavedCheckpoint(
-        index=index,
-        iteration=int(tags["trainlib.iteration"]),
-        model_id=model.model_id,
-        location=_location(model, index),
-        score=float(score) if score is not None else None,
-        metrics=json.loads(tags.get("trainlib.metrics", "{}")),
-        seconds=float(tags.get("trainlib.seconds", "0")),
-    )
-
-
-def _location(model: Any, index: int) -> str:
-    return storage.absolute(storage.join(model.artifact_location, f"checkpoint_{index:06d}"))
+def _upload_from_here(folder: str, location: str) -> None:
+    storage.upload(Path(folder), location)
 
 
 def as_checkpoint(saved: SavedCheckpoint) -> Checkpoint:

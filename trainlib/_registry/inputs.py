@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from trainlib._registry import tags
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
@@ -33,7 +35,7 @@ def log_inputs(client: MlflowClient, run_id: str, facts: Sequence[DatasetFacts])
                     schema=_schema(each),
                     profile=json.dumps({"num_rows": each.rows}) if each.rows is not None else None,
                 ),
-                [InputTag("mlflow.data.context", each.name)],
+                [InputTag(tags.MLFLOW_DATA_CONTEXT, each.name)],
             )
             for each in facts
         ],
@@ -42,9 +44,9 @@ def log_inputs(client: MlflowClient, run_id: str, facts: Sequence[DatasetFacts])
 
 def lineage_tags(run: Any) -> dict[str, str]:
     """Which data and code a run came from, as tags of a model version."""
-    tags: dict[str, str] = {}
-    for found in run.inputs.dataset_inputs if run.inputs else ():
-        data = found.dataset
+    found: dict[str, str] = {}
+    for listed in run.inputs.dataset_inputs if run.inputs else ():
+        data = listed.dataset
         try:
             source = json.loads(data.source)
             rows = json.loads(data.profile or "{}").get("num_rows")
@@ -55,11 +57,11 @@ def lineage_tags(run: Any) -> dict[str, str]:
         text = f"{source['uri']}, digest {data.digest}" + (f", {rows} rows" if rows is not None else "")
         if "source" in source:
             text += f", prepared from {source['source']}, digest {source['source_digest']}"
-        tags[f"trainlib._data.{_NOT_IN_A_TAG.sub('_', data.name)}"] = text
-    for tag, name in (("mlflow.source.name", "trainlib.code"), ("mlflow.source.git.commit", "trainlib.git_commit")):
-        if tag in run.data.tags:
-            tags[name] = run.data.tags[tag]
-    return tags
+        found[tags.data(_NOT_IN_A_TAG.sub("_", data.name))] = text
+    for of_run, of_version in ((tags.MLFLOW_SOURCE_NAME, tags.CODE), (tags.MLFLOW_GIT_COMMIT, tags.GIT_COMMIT)):
+        if of_run in run.data.tags:
+            found[of_version] = run.data.tags[of_run]
+    return found
 
 
 def _schema(facts: DatasetFacts) -> str | None:

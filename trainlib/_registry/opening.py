@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trainlib import _storage as storage
-from trainlib._registry import client as mlflow_client
-from trainlib._registry.attempts import AttemptRecord, Outcome
+from trainlib._registry import tags as names
+from trainlib._registry.client import connect
+from trainlib._registry.experiments import find_or_create_experiment
+from trainlib._registry.finding import find_run, find_run_of_flow, find_running
 from trainlib._registry.provenance import Driver, source_tags
-from trainlib._registry.run import SETTINGS, TRAINER, RegisteredRun, load_file
+from trainlib._registry.recorded_run import Place
+from trainlib._registry.run import RegisteredRun, continue_run, create_run
+from trainlib._registry.store import TrackingStore
 from trainlib.config import RunConfig
-from trainlib.errors import RunInUseError, RunNotFoundError
+from trainlib.errors import RunInUseError
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
+    from mlflow.entities import Run
 
 _lock = threading.Lock()
 
@@ -24,143 +26,66 @@ _lock = threading.Lock()
 def open_run(
     config: RunConfig,
     *,
+    store: TrackingStore,
     default_name: str,
     kind: str,
     run: str | None,
     flow_run_id: str | None,
     tags: Mapping[str, str],
-    require: Callable[[Any], None] = lambda run: None,
+    require: Callable[[Run], None] = lambda run: None,
 ) -> RegisteredRun:
     """The run of a training: the one asked for, the one that this flow run began, the one of that name whose
-    process died, or a new one. One that ``require`` raises for is not touched.
+    process died, or a new one.
 
     Args:
         config: How it is kept.
+        store: Where it is kept.
         default_name: What a new one is called if the config does not say.
-        kind: ``training`` or ``sweep``: one does not go on with what the other began.
+        kind: ``training`` or ``sweep``. One does not continue what the other began.
         run: The one asked for, by id or name.
         flow_run_id: The Prefect flow run that it belongs to.
-        tags: What it is marked with.
-        require: Raises for a run that must not be continued.
+        tags: Further tags to set.
+        require: Raises an error for a run that must not be continued. That run is left as it is.
 
     Raises:
-        RunNotFoundError: ``run`` names none.
+        RunNotFoundError: there is no such ``run``.
         RunInUseError: another process is training under that name.
     """
-    with _lock:
-        uri = mlflow_client.tracking_uri()
-        client = mlflow_client.connect(uri)
+    with _lock:  # trainings of one process that open a run at the same time must not both take the same one
+        client = connect(store)
+        found: Run | None
         if run is not None:
-            found: Any = find_run(client, run)
-            _require_unused(found)
+            found = asked_for = find_run(client, run)
+            _require_unused(asked_for)
+            experiment = client.get_experiment(asked_for.info.experiment_id)
         else:
-            experiment_id, _, _ = mlflow_client.experiment(client, config.experiment_name, config.storage_path)
-            found = _of_flow_run(client, experiment_id, kind, flow_run_id) or _interrupted(
-                client, experiment_id, kind, config.name
+            experiment = find_or_create_experiment(
+                client, store.uri, name=config.experiment_name, storage_path=config.storage_path
             )
-        driver = {"trainlib.driver": str(Driver.this())}
+            found = find_run_of_flow(client, experiment.experiment_id, kind, flow_run_id)
+            if found is None:
+                found = find_running(client, experiment.experiment_id, kind, config.name)
+                if found is not None:
+                    _require_unused(found)
+        place = Place.of_experiment(experiment, config, store)
+        marks = {**({names.FLOW_RUN_ID: flow_run_id} if flow_run_id else {}), **tags}
         if found is not None:
             require(found)
-            client.update_run(found.info.run_id, status="RUNNING")
-            flow_run = {"trainlib.flow_run_id": flow_run_id} if flow_run_id else {}
-            for key, value in {**driver, **flow_run, **tags}.items():
-                client.set_tag(found.info.run_id, key, value)
-            return _registered(client, found, config, uri=uri, continued=True)
-        every = {**source_tags(), **driver, **tags, "trainlib.kind": kind}
-        if config.name:
-            every["trainlib.name"] = config.name
-        if flow_run_id:
-            every["trainlib.flow_run_id"] = flow_run_id
-        created = client.create_run(
-            experiment_id, start_time=int(time.time() * 1000), tags=every, run_name=config.name or default_name
+            lost = "the process that coordinated it ended"
+            return continue_run(client, found, place, config.checkpoint_config, tags=marks, lost_message=lost)
+        named = {names.NAME: config.name} if config.name else {}
+        return create_run(
+            client,
+            place,
+            config.checkpoint_config,
+            name=config.name or default_name,
+            tags={**source_tags(), **marks, **named, names.KIND: kind},
         )
-        return _registered(client, created, config, uri=uri, continued=False)
 
 
-def _registered(client: MlflowClient, run: Any, config: RunConfig, *, uri: str, continued: bool) -> RegisteredRun:
-    try:
-        registered = RegisteredRun(client, run, config, uri=uri, continued=continued)
-    except BaseException:
-        client.set_terminated(run.info.run_id, "FAILED")  # or it would look as if it ran for ever
-        raise
-    if continued and run.info.status == "RUNNING":  # its process died before it could tell
-        number = len(registered.attempts) + 1
-        registered.record(AttemptRecord(number, Outcome.LOST, None, message="the process that coordinated it ended"))
-    return registered
-
-
-def find_run(client: MlflowClient, run: str) -> Any:
-    """A run by its id or its name; of several with one name, the newest."""
-    from mlflow.exceptions import MlflowException
-
-    try:
-        return client.get_run(run)
-    except MlflowException:
-        pass
-    experiments = [found.experiment_id for found in client.search_experiments()]
-    quoted = run.replace("'", "")
-    runs = client.search_runs(
-        experiments,
-        filter_string=f"attributes.run_name = '{quoted}'",
-        max_results=1,
-        order_by=["attributes.start_time DESC"],
-    )
-    if not runs:
-        raise RunNotFoundError(
-            f"no training named {run!r}, and no MLflow run of that id, in {mlflow_client.tracking_uri()}. Pass the "
-            "run_id of a Result, or the name given in RunConfig."
-        )
-    return runs[0]
-
-
-def read_run(run: str, config: RunConfig) -> RegisteredRun:
-    """A run to look at; it is not continued."""
-    uri = mlflow_client.tracking_uri()
-    client = mlflow_client.connect(uri)
-    return RegisteredRun(client, find_run(client, run), config, uri=uri, continued=False)
-
-
-def load_trainer(run: str) -> tuple[str, bytes]:
-    """The id of a run, and the settings of the trainer that made it."""
-    client = mlflow_client.connect(mlflow_client.tracking_uri())
-    found = find_run(client, run).info
-    location = storage.join(found.artifact_uri, TRAINER)
-    settings = load_file(location, SETTINGS)
-    if settings is None:
-        raise RunNotFoundError(
-            f"the MLflow run {found.run_id} was not made by a trainer, so it cannot be restored: nothing is at {location}"
-        )
-    return found.run_id, settings
-
-
-def _of_flow_run(client: MlflowClient, experiment_id: str, kind: str, flow_run_id: str | None) -> Any:
-    """The run that an earlier try of the same Prefect flow run began."""
-    if flow_run_id is None:
-        return None
-    of_it = f"tags.`trainlib.kind` = '{kind}' AND tags.`trainlib.flow_run_id` = '{flow_run_id}'"
-    runs = client.search_runs([experiment_id], of_it, max_results=1)
-    return runs[0] if runs else None
-
-
-def _interrupted(client: MlflowClient, experiment_id: str, kind: str, name: str | None) -> Any:
-    """The newest run of that name, if its process died before it could end it."""
-    if name is None:
-        return None
-    quoted = name.replace("'", "")
-    runs = client.search_runs(
-        [experiment_id],
-        f"tags.`trainlib.kind` = '{kind}' AND tags.`trainlib.name` = '{quoted}' AND attributes.status = 'RUNNING'",
-        max_results=1,
-        order_by=["attributes.start_time DESC"],
-    )
-    if not runs:
-        return None
-    _require_unused(runs[0])
-    return runs[0]
-
-
-def _require_unused(run: Any) -> None:
-    text = run.data.tags.get("trainlib.driver")
+def _require_unused(run: Run) -> None:
+    """Refuse a run that another process is working on, as far as can be told."""
+    text = run.data.tags.get(names.DRIVER)
     if run.info.status != "RUNNING" or text is None:
         return
     driver = Driver.parse(text)

@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainlib._registry import tags
+
 
 @dataclass(frozen=True)
 class Driver:
@@ -58,11 +60,14 @@ def _exists(pid: int) -> str | None:
 
 def source_tags() -> dict[str, str]:
     """MLflow's own tags for user and source, which its client does not set by itself."""
-    tags = {"mlflow.user": _user(), "mlflow.source.name": os.path.abspath(sys.argv[0]) if sys.argv[0] else "python"}
-    tags["mlflow.source.type"] = "LOCAL"
+    found = {
+        tags.MLFLOW_USER: _user(),
+        tags.MLFLOW_SOURCE_NAME: os.path.abspath(sys.argv[0]) if sys.argv[0] else "python",
+        tags.MLFLOW_SOURCE_TYPE: "LOCAL",
+    }
     if commit := _git_commit():
-        tags["mlflow.source.git.commit"] = commit
-    return tags
+        found[tags.MLFLOW_GIT_COMMIT] = commit
+    return found
 
 
 def _user() -> str:

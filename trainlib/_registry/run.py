@@ -1,143 +1,112 @@
-"""One training, one MLflow run: described, recorded and ended."""
+"""Writing a run: one training, one MLflow run, begun or continued, described, recorded and ended."""
 
 from __future__ import annotations
 
-import json
-import tempfile
+import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainlib import _storage as storage
-from trainlib._registry import client as mlflow_client
-from trainlib._registry.attempts import AttemptRecord, Outcome
+from trainlib._registry import tags as names
+from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags
 from trainlib._registry.checkpoints import CheckpointStore
-from trainlib._registry.metrics import MetricWriter, is_about_data, last_steps, stored_params
-from trainlib.config import RunConfig
+from trainlib._registry.kept_files import PREPROCESSOR, TRAINER_SETTINGS
+from trainlib._registry.metric_writer import MetricWriter
+from trainlib._registry.params import flat, stored_params
+from trainlib._registry.provenance import Driver
+from trainlib._registry.recorded_run import Place, RecordedRun, just_created, read_run
+from trainlib.config import CheckpointConfig
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
 
-TRAINER, SETTINGS = "trainer", "settings.pkl"
-_PREPROCESSOR = "preprocessor", "preprocessor.pkl"
 _PARAMS_AT_ONCE = 100
-_LONGEST_MESSAGE = 1000
 
 
 class RegisteredRun:
-    """The MLflow run of one training, through all of its attempts and processes."""
+    """The MLflow run of one training, through all of its attempts and processes.
+
+    Making this object does nothing: it asks no server and starts no thread. :func:`create_run` and
+    :func:`continue_run` give a run that can be written.
+    """
 
     def __init__(
-        self,
-        client: MlflowClient,
-        run: Any,
-        config: RunConfig,
-        *,
-        uri: str,
-        continued: bool,
-        parent: RegisteredRun | None = None,
+        self, client: MlflowClient, recorded: RecordedRun, config: CheckpointConfig, *, continued: bool
     ) -> None:
-        """A run; ``parent`` is that of the sweep of which it is a trial."""
+        """
+        Args:
+            client: A client of the store that the run is in.
+            recorded: The run as it is now.
+            config: Which checkpoints it keeps.
+            continued: Whether an earlier process began it.
+        """
         self.client = client
-        self.config = config
-        self.tracking_uri = uri
+        self.recorded = recorded
+        """The run as it was before this process."""
         self.continued = continued
-        self.run_id: str = run.info.run_id
-        self.experiment_id: str = run.info.experiment_id
-        self.artifact_uri: str = run.info.artifact_uri
-        self.name: str = run.info.run_name
-        self.experiment_name: str
-        self.artifact_root: str
-        if parent is not None:
-            self.experiment_name, self.artifact_root = parent.experiment_name, parent.artifact_root
-        else:
-            found = client.get_experiment(self.experiment_id)
-            self.experiment_name, self.artifact_root = found.name, found.artifact_location
-        self.url = mlflow_client.ui_url(uri, self.experiment_id, self.run_id)
-        self.flow_run_before: str | None = run.data.tags.get("trainlib.flow_run_id") if continued else None
+        self.store = recorded.place.store
+        self.run_id = recorded.run_id
+        self.experiment_id = recorded.place.experiment_id
+        self.experiment_name = recorded.place.experiment_name
+        self.artifact_root = recorded.place.artifact_root
+        self.artifact_uri = recorded.artifact_uri
+        self.name = recorded.name
+        self.url = recorded.url
+        self.log_dir: Path = recorded.log_dir
+        self.flow_run_before = recorded.flow_run_id
         """The Prefect flow run that an earlier process worked in."""
-        self.attempts = [_record_of(text) for text in _attempt_tags(run.data.tags)]
-        self.log_dir: Path = _log_dir(config, parent) / f"{self.name.replace('/', '_')}_{self.run_id[:8]}"
-        self.log_dir.mkdir(parents=True, exist_ok=True)
+        self.iterations_before = recorded.history.last_iteration
+        """How far earlier processes came."""
+        self.attempts = list(recorded.attempts)
         self.checkpoints = CheckpointStore(
             client,
             run_id=self.run_id,
             experiment_id=self.experiment_id,
             artifact_root=self.artifact_root,
             log_dir=self.log_dir,
-            config=config.checkpoint_config,
+            config=config,
+            saved=recorded.checkpoints.saved,
         )
-        steps = last_steps(client, run) if continued else {}
-        self.iterations_before = max((step for key, step in steps.items() if not is_about_data(key)), default=0)
-        """How far an earlier process came, so that a table can be completed from the registry."""
-        if continued:
-            self.checkpoints.load()
-        self.metrics = MetricWriter(client, self.run_id, last_steps=steps, unsaved=self.log_dir / "unsaved.jsonl")
+        self.metrics = MetricWriter(
+            client, self.run_id, last_steps=recorded.history.last_steps, unsaved=self.log_dir / "unsaved.jsonl"
+        )
 
     # -- describing -----------------------------------------------------------------------------------
 
     def describe(self, params: Mapping[str, Any], tags: Mapping[str, str]) -> None:
         """Write params once, and tags. MLflow refuses to change a param, so a continued run keeps its own."""
-        from mlflow.entities import RunTag
-
         if not self.continued:
             new = stored_params(flat(params))
             for start in range(0, len(new), _PARAMS_AT_ONCE):
                 self.client.log_batch(self.run_id, params=new[start : start + _PARAMS_AT_ONCE])
-        self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+        self.set_tags(tags)
 
     def save_trainer(self, settings: bytes) -> None:
-        """Keep with the run what another process needs to continue it, in the place of what was kept before."""
-        location = storage.join(self.artifact_uri, TRAINER)
-        if self.continued and load_file(location, SETTINGS) == settings:
-            return
-        storage.delete(location)
-        self._save(TRAINER, SETTINGS, settings)
+        """Keep with the run what another process needs to continue it."""
+        if not (self.continued and TRAINER_SETTINGS.load(self.artifact_uri) == settings):
+            TRAINER_SETTINGS.save(self.artifact_uri, settings)
 
     def save_preprocessor(self, preprocessor: bytes) -> None:
         """Keep the fitted preprocessor: whoever continues the run applies the same."""
-        storage.delete(storage.join(self.artifact_uri, _PREPROCESSOR[0]))
-        self._save(*_PREPROCESSOR, preprocessor)
+        PREPROCESSOR.save(self.artifact_uri, preprocessor)
 
     def load_preprocessor(self) -> bytes | None:
         """What :meth:`save_preprocessor` kept, if anything."""
-        return load_file(storage.join(self.artifact_uri, _PREPROCESSOR[0]), _PREPROCESSOR[1])
+        return PREPROCESSOR.load(self.artifact_uri)
 
-    def _save(self, folder: str, name: str, data: bytes) -> None:
-        with tempfile.TemporaryDirectory() as temporary:
-            staged = Path(temporary) / folder
-            staged.mkdir()
-            (staged / name).write_bytes(data)
-            storage.upload(staged, storage.join(self.artifact_uri, folder))
+    # -- recording ------------------------------------------------------------------------------------
 
     def record(self, attempt: AttemptRecord) -> None:
         """Leave a short record of an attempt."""
-        from mlflow.entities import RunTag
-
         self.attempts.append(attempt)
-        self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in _record_tags(attempt).items()])
+        self.set_tags(attempt_tags(attempt))
 
     def record_success(self, attempt: AttemptRecord) -> None:
         """Leave the record of an attempt together with its last metrics, in one call."""
         self.attempts.append(attempt)
-        self.metrics.note(tags=_record_tags(attempt))
+        self.metrics.note(tags=attempt_tags(attempt))
         self.metrics.flush()
-
-    def recorded_before(self) -> dict[int, dict[str, float]]:
-        """The metrics of all iterations that an earlier process recorded."""
-        rows: dict[int, dict[str, float]] = {}
-        if not self.iterations_before:
-            return rows
-        for key in self.client.get_run(self.run_id).data.metrics:
-            if is_about_data(key):
-                continue
-            for point in self.client.get_metric_history(self.run_id, key):
-                if point.step <= self.iterations_before:
-                    rows.setdefault(point.step, {})[key] = point.value
-        return rows
-
-    # -- ending ---------------------------------------------------------------------------------------
 
     def close(self, status: str) -> None:
         """Write what is left and end the run as FINISHED, FAILED or KILLED."""
@@ -147,49 +116,63 @@ class RegisteredRun:
         finally:
             self.client.set_terminated(self.run_id, status)
 
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Set tags of the run at once, in one call."""
+        from mlflow.entities import RunTag
 
-def load_file(location: str, name: str) -> bytes | None:
-    """A file of a folder that a run keeps; None if there is no such folder."""
-    if not storage.exists(location):
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        storage.download(location, Path(folder))
-        return (Path(folder) / name).read_bytes()
+        self.client.log_batch(self.run_id, tags=[RunTag(tag, value) for tag, value in tags.items()])
 
 
-def _attempt_tags(tags: Mapping[str, str]) -> list[str]:
-    return [value for key, value in sorted(tags.items()) if key.startswith("trainlib.attempt.")]
+def create_run(
+    client: MlflowClient, place: Place, config: CheckpointConfig, *, name: str, tags: Mapping[str, str]
+) -> RegisteredRun:
+    """Create a run that belongs to this process."""
+    created = client.create_run(
+        place.experiment_id,
+        start_time=int(time.time() * 1000),
+        tags={**tags, names.DRIVER: str(Driver.this())},
+        run_name=name,
+    )
+    try:
+        run = RegisteredRun(client, just_created(created, place), config, continued=False)
+        run.log_dir.mkdir(parents=True, exist_ok=True)
+    except BaseException as error:
+        client.set_terminated(created.info.run_id, _status_after(error))
+        raise
+    return run
 
 
-def _record_of(text: str) -> AttemptRecord:
-    facts = json.loads(text)
-    return AttemptRecord(**{**facts, "outcome": Outcome(facts["outcome"])})
+def continue_run(
+    client: MlflowClient,
+    run: Run,
+    place: Place,
+    config: CheckpointConfig,
+    *,
+    tags: Mapping[str, str],
+    lost_message: str,
+) -> RegisteredRun:
+    """Make a run that an earlier process began belong to this one.
 
-
-def _log_dir(config: RunConfig, parent: RegisteredRun | None) -> Path:
-    """Where the local folders of trainings are. Logs of one whose storage is remote are kept at home."""
-    if parent is not None:
-        return parent.log_dir
-    root = storage.local_path(config.storage_path) if config.storage_path else None
-    return root or storage.home() / "runs"
-
-
-def _record_tags(attempt: AttemptRecord) -> dict[str, str]:
-    text = json.dumps(vars(replace(attempt, message=attempt.message[:_LONGEST_MESSAGE])))
-    return {f"trainlib.attempt.{attempt.number:03d}": text, "trainlib.attempts": str(attempt.number)}
-
-
-def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested params with their keys joined by a dot, which is what charts best.
-
-    Example:
-        >>> flat({"model": {"lr": 0.1}, "epochs": 3})
-        {'model.lr': 0.1, 'epochs': 3}
+    What that process was saving when it ended is removed. If it could not record how its last attempt went, the
+    attempt is recorded as lost, with ``lost_message``.
     """
-    result: dict[str, Any] = {}
-    for key, value in params.items():
-        if isinstance(value, Mapping) and value:
-            result.update(flat(value, f"{prefix}{key}."))
-        else:
-            result[f"{prefix}{key}"] = value
-    return result
+    run_id = run.info.run_id
+    client.update_run(run_id, status="RUNNING")
+    try:
+        recorded = read_run(client, run, place)
+        continued = RegisteredRun(client, recorded, config, continued=True)
+        continued.set_tags({**tags, names.DRIVER: str(Driver.this())})
+        continued.log_dir.mkdir(parents=True, exist_ok=True)
+        continued.checkpoints.remove_unfinished(recorded.checkpoints.unfinished)
+        if recorded.status == "RUNNING":
+            number = len(recorded.attempts) + 1
+            continued.record(AttemptRecord(number, Outcome.LOST, None, message=lost_message))
+    except BaseException as error:
+        client.set_terminated(run_id, _status_after(error))
+        raise
+    return continued
+
+
+def _status_after(error: BaseException) -> str:
+    """What a run becomes that could not be opened. If it stayed RUNNING, it would look as if it ran for ever."""
+    return "FAILED" if isinstance(error, Exception) else "KILLED"

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from trainlib._registry.opening import open_run
-from trainlib._registry.run import RegisteredRun, flat
+from trainlib._registry.params import flat
+from trainlib._registry.run import RegisteredRun
+from trainlib._registry.tags import FRAMEWORK
 from trainlib._training.display import Display
 from trainlib._training.judges import Judge
 from trainlib._training.training import Training
 from trainlib.callbacks import Callback, MLflowLoggerCallback
+from trainlib.callbacks._mlflow import store_of
 from trainlib.config import RunConfig
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ def open_training(
         trainer.resume_from_checkpoint.require()
     run = open_run(
         config,
+        store=store_of(config),
         default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
         kind="training",
         run=trainer.restored_run,
@@ -45,7 +49,7 @@ def open_training(
         tags={**extra, **(tags or {})},
     )
     try:
-        run.describe(params=_params_of(trainer), tags={"trainlib.framework": trainer.backend_config.framework})
+        run.describe(params=_params_of(trainer), tags={FRAMEWORK: trainer.backend_config.framework})
         if not run.continued:
             run.save_trainer(inspected.pickled)
         callbacks = list(trainer.run_config.callbacks or ())
@@ -127,7 +131,6 @@ def with_mlflow_callback(config: RunConfig) -> tuple[RunConfig, dict[str, str]]:
     tags: dict[str, str] = {}
     for callback in config.callbacks or ():
         if isinstance(callback, MLflowLoggerCallback):
-            callback.use_store()
             tags.update(callback.tags)
             if callback.experiment_name and not config.experiment_name:
                 config = config.model_copy(update={"experiment_name": callback.experiment_name})

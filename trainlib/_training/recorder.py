@@ -107,17 +107,22 @@ class Recorder:
 
     def _save(self, report: Report, staged: StagedCheckpoint, fetch: Callable[[str, str], None]) -> None:
         checkpoints, metrics = self._run.checkpoints, report.metrics or {}
-        pending = checkpoints.create(staged, report.iteration, metrics, self.history.seconds)
+        pending = checkpoints.create(
+            index=staged.index,
+            iteration=report.iteration,
+            metrics=metrics,
+            score=staged.score,
+            seconds=self.history.seconds,
+        )
         self._run.metrics.write(report.iteration, metrics, report.timestamp, model_id=pending.model_id, warn=self._warn)
 
-        def store(folder: str, location: str) -> None:
+        def upload(folder: str, location: str) -> None:
             if checkpoints.is_local:
                 storage.upload(Path(folder), location)
             else:
                 fetch(folder, location)
 
-        # Metrics first: a checkpoint must never be newer than the metrics that lead up to it.
-        checkpoints.commit_behind(pending, staged.path, before=self._run.metrics.flush, store=store)
+        checkpoints.commit_in_background(pending, staged.path, upload=upload, flush_metrics=self._run.metrics.flush)
 
     def newly_saved(self) -> list[SavedCheckpoint]:
         """The checkpoints that have become complete since the last call, oldest first."""
@@ -176,7 +181,7 @@ class Recorder:
         """
         self.history.config_is(config)
         iteration = self.history.newest_iteration
-        self._run.checkpoints.adopt(store, iteration, self.history.seconds)
+        self._run.checkpoints.copy_newest_of(store, iteration=iteration, seconds=self.history.seconds)
         self._run.metrics.write(iteration, numbers, time.time(), warn=self._warn)
 
     # -- what there is --------------------------------------------------------------------------------
@@ -195,5 +200,5 @@ class Recorder:
             attempts=len(self._run.attempts),
             returned=returned or [],
             rows=self._rows.by_dataset(),
-            history=self.history.rows(earlier=self._run.recorded_before()),
+            history=self.history.rows(earlier=self._run.recorded.history.rows),
         )

@@ -166,10 +166,10 @@ class Training:
             next_checkpoint=newest.index + 1 if newest is not None else _number_of(resume),
             resume_from=resume,
             checkpoint_config=trainer.run_config.checkpoint_config,
-            staging=run.checkpoints.prepare_staging(),
+            staging=run.checkpoints.make_staging_folder(),
             shares_disk=run.checkpoints.is_local,
             in_step=any(judge.in_step for judge in self._judges),
-            environment={"MLFLOW_TRACKING_URI": run.tracking_uri},
+            environment=run.store.environment,
             import_path=[os.path.abspath(path) for path in sys.path],
         )
         return AttemptPlan(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
+from trainlib._registry.store import TrackingStore, absolute_uri, current_store
 from trainlib.callbacks._callback import LoggerCallback, Trial
+from trainlib.config import RunConfig
 
 __all__ = ["MLflowLoggerCallback"]
 
 
 class MLflowLoggerCallback(LoggerCallback):
-    """Names the experiment and tags of the training's MLflow run. It makes no second run.
+    """Says where the MLflow run of a training is kept, and with which experiment and tags. It makes no second run.
 
     Example:
         >>> from trainlib import RunConfig
@@ -29,25 +30,43 @@ class MLflowLoggerCallback(LoggerCallback):
         tracking_token: str | None = None,
         save_artifact: bool = False,
     ) -> None:
+        """
+        Args:
+            tracking_uri: The store of the training, instead of the one that ``MLFLOW_TRACKING_URI`` names.
+            registry_uri: If given, it has to be the same as ``tracking_uri``.
+            experiment_name: The MLflow experiment of the training.
+            tags: Tags of its MLflow run.
+            tracking_token: The token that the tracking server asks for.
+            save_artifact: Whether the files in the training's folder are saved with the run when it ends.
+        """
         if registry_uri is not None and registry_uri != tracking_uri:
-            raise ValueError("registry_uri is not supported apart from tracking_uri: models are kept with their runs")
+            raise ValueError(
+                f"registry_uri is {registry_uri!r}, but tracking_uri is {tracking_uri!r}. Models are kept with their runs: "
+                "leave registry_uri out, or pass the same for both."
+            )
         self.tracking_uri = tracking_uri
         self.experiment_name = experiment_name
         self.tags = {key: str(value) for key, value in (tags or {}).items()}
         self.tracking_token = tracking_token
         self.save_artifact = save_artifact
 
-    def use_store(self) -> None:
-        """Make the given store the one of this process, as ``mlflow.set_tracking_uri`` would."""
-        if self.tracking_uri:
-            os.environ["MLFLOW_TRACKING_URI"] = self.tracking_uri
-        if self.tracking_token:
-            os.environ["MLFLOW_TRACKING_TOKEN"] = self.tracking_token
-
     def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
         if self.save_artifact:
             from mlflow import MlflowClient
 
-            from trainlib._registry.client import tracking_uri
+            store = self.store_instead_of(current_store())
+            MlflowClient(store.uri).log_artifacts(trial.run_id, trial.local_path, "logs")
 
-            MlflowClient(tracking_uri()).log_artifacts(trial.run_id, trial.local_path, "logs")
+    def store_instead_of(self, store: TrackingStore) -> TrackingStore:
+        """The store that this names. What it leaves open is as in the given one."""
+        uri = absolute_uri(self.tracking_uri) if self.tracking_uri else store.uri
+        return TrackingStore(uri, self.tracking_token or store.token)
+
+
+def store_of(config: RunConfig) -> TrackingStore:
+    """The store of a training: the one that its MLflowLoggerCallback names, or else the current one."""
+    store = current_store()
+    for callback in config.callbacks or ():
+        if isinstance(callback, MLflowLoggerCallback):
+            store = callback.store_instead_of(store)
+    return store

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from trainlib._execution.causes import Cause
+from trainlib._registry import tags
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.errors import TrainingFailedError
 from trainlib.tune._config import TuneConfig
@@ -16,8 +17,6 @@ from trainlib.tune._trainable import Trainable
 from trainlib.tune._trial import SweepTrial
 
 __all__ = ["SweepPlan"]
-
-SPACE = "trainlib.sweep.space"
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class SweepPlan:
         Raises:
             ValueError: it was.
         """
-        before = run.data.tags.get(SPACE)
+        before = run.data.tags.get(tags.SWEEP_SPACE)
         if before is not None and before != self.space_digest:
             raise ValueError(
                 f"the sweep {run.info.run_name!r} was begun with another param_space, and is not finished: give it the same "

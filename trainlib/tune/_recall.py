@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from trainlib._execution.causes import Cause
-from trainlib._registry.attempts import Outcome
-from trainlib._registry.opening import read_run
-from trainlib._registry.sweeps import RecordedTrial, TrialRegistry
+from trainlib._registry.attempts import Outcome, recorded_attempts
+from trainlib._registry.client import connect
+from trainlib._registry.finding import find_recorded_run
+from trainlib._registry.recorded_sweep import RecordedSweep, RecordedTrial
+from trainlib.callbacks._mlflow import store_of
 from trainlib.errors import TrainingFailedError
 from trainlib.tune._life import TrialState, recalled
 from trainlib.tune._plan import SweepPlan
@@ -20,9 +19,9 @@ from trainlib.tune.schedulers import TrialScheduler
 __all__ = ["learn_from", "recall", "results_of"]
 
 
-def recall(plan: SweepPlan, registry: TrialRegistry) -> list[SweepTrial]:
+def recall(plan: SweepPlan, sweep: RecordedSweep) -> list[SweepTrial]:
     """All trials that the registry knows. Those that have not ended wait to be run."""
-    return [_recall(plan, registry, recorded) for recorded in registry.recorded()]
+    return [_recall(plan, sweep, recorded) for recorded in sweep.trials()]
 
 
 def learn_from(trial: SweepTrial, search: Search, scheduler: TrialScheduler) -> None:
@@ -39,12 +38,10 @@ def learn_from(trial: SweepTrial, search: Search, scheduler: TrialScheduler) -> 
 
 def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
     """What the registry has of a sweep, without going on with it."""
-    run = read_run(run_id, plan.run_config)
-    try:
-        trials = recall(plan, TrialRegistry(run, tags={}))
-    finally:
-        run.metrics.close()
-    results = [trial.result or trial.before for trial in trials]
+    store = store_of(plan.run_config)
+    client = connect(store)
+    run = find_recorded_run(client, run_id, plan.run_config, store)
+    results = [trial.result or trial.before for trial in recall(plan, RecordedSweep(client, run))]
     return ResultGrid(
         [result for result in results if result is not None],
         metric=plan.metric,
@@ -54,17 +51,20 @@ def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
     )
 
 
-def _recall(plan: SweepPlan, registry: TrialRegistry, recorded: RecordedTrial) -> SweepTrial:
+def _recall(plan: SweepPlan, sweep: RecordedSweep, recorded: RecordedTrial) -> SweepTrial:
     trial = plan.trial_at(recorded.point)
     trial.name = recorded.run.info.run_name
     trial.recorded = recorded
-    trial.before = registry.result_of(recorded, plan.metric, trial.trainer.run_config, trial.config)
+    trial.before = sweep.result_of(
+        recorded, metric=plan.metric, config=trial.trainer.run_config.checkpoint_config, shown=trial.config
+    )
     trial.recall_progress(trial.before.history)
-    last = _last_attempt(recorded.run.data.tags)
-    outcome = Outcome(last["outcome"]) if last else None
+    attempts = recorded_attempts(recorded.run.data.tags)
+    outcome = attempts[-1].outcome if attempts else None
     trial.state = recalled(recorded.run.info.status, outcome, resume_errored=plan.resume_errored)
     if trial.state is TrialState.ERROR:
-        trial.error = TrainingFailedError(last.get("message") or "it failed", cause=_cause_of(outcome))
+        message = attempts[-1].message if attempts else ""
+        trial.error = TrainingFailedError(message or "it failed", cause=_cause_of(outcome))
     if trial.state.is_final:
         trial.result = trial.before
         trial.result.error = trial.error
@@ -74,8 +74,3 @@ def _recall(plan: SweepPlan, registry: TrialRegistry, recorded: RecordedTrial) -
 def _cause_of(outcome: Outcome | None) -> Cause:
     """The cause that a failed attempt was recorded with."""
     return Cause(outcome.value) if outcome is not None and outcome.value in list(Cause) else Cause.USER
-
-
-def _last_attempt(tags: dict[str, str]) -> dict[str, Any]:
-    records = sorted(key for key in tags if key.startswith("trainlib.attempt."))
-    return json.loads(tags[records[-1]]) if records else {}

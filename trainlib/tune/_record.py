@@ -8,17 +8,20 @@ from datetime import datetime
 
 from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.opening import open_run
+from trainlib._registry.recorded_sweep import RecordedSweep, RecordedTrial
 from trainlib._registry.run import RegisteredRun
-from trainlib._registry.sweeps import RecordedTrial, TrialRegistry, point_tags
+from trainlib._registry.sweeps import TrialRegistry
+from trainlib._registry.tags import FRAMEWORK, SWEEP_SPACE, SWEEP_SPENT, prefect_only
+from trainlib._registry.trial_points import point_tags
 from trainlib._training.opening import with_mlflow_callback
-from trainlib.tune._plan import SPACE, SweepPlan
+from trainlib.callbacks._mlflow import store_of
+from trainlib.tune._plan import SweepPlan
 from trainlib.tune._space import Point
 from trainlib.tune._trial import SweepTrial
 from trainlib.tune.schedulers import TrialScheduler
 
 __all__ = ["SweepRecord"]
 
-_SPENT = "trainlib.sweep.spent_s"
 _NOTE_S = 5.0
 
 
@@ -44,6 +47,7 @@ class SweepRecord:
         config, extra = with_mlflow_callback(plan.run_config)
         run = open_run(
             config,
+            store=store_of(config),
             default_name=f"{plan.trainable.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
             kind="sweep",
             run=plan.restored_run,
@@ -51,14 +55,14 @@ class SweepRecord:
             tags={**extra, **tags},
             require=plan.require_same_space,
         )
-        return cls(run, {key: value for key, value in tags.items() if key.startswith("prefect.")} | extra)
+        return cls(run, prefect_only(tags) | extra)
 
     def describe(self, plan: SweepPlan, scheduler: TrialScheduler) -> bool:
         """Keep what the sweep is about to do. Gives whether an earlier process had done so, and begun trials."""
         before = self.run.client.get_run(self.run.run_id).data.tags if self.run.continued else {}
-        self._spent_before = float(before.get(_SPENT, "0"))
+        self._spent_before = float(before.get(SWEEP_SPENT, "0"))
         self.run.save_trainer(plan.settings)  # also of a restored one: its settings may be other ones than before
-        if SPACE in before:
+        if SWEEP_SPACE in before:
             return True
         self.run.continued = False  # its process was killed before it could say what it was about to do
         config, search = plan.config, plan.config.search_alg
@@ -72,17 +76,17 @@ class SweepRecord:
             "seed": config.seed,
             "trials": plan.total,
         }
-        self.run.describe(params, {SPACE: plan.space_digest})  # last: a sweep that has it can be restored
+        self.run.describe(params, {SWEEP_SPACE: plan.space_digest})  # last: a sweep that has it can be restored
         return False
 
     # -- trials ---------------------------------------------------------------------------------------
 
     def open_trial(self, trial: SweepTrial) -> RegisteredRun:
         """The run of a trial that starts: a new one, or that of an earlier process."""
-        config = trial.trainer.run_config
+        config = trial.trainer.run_config.checkpoint_config
         if trial.recorded is not None:
             return self._trials.go_on(trial.recorded, config)
-        tags = {"trainlib.framework": trial.trainer.backend_config.framework}
+        tags = {FRAMEWORK: trial.trainer.backend_config.framework}
         return self._trials.create(trial.number, trial.name, trial.point, config, tags)
 
     def fail_trial(self, run: RegisteredRun, error: Exception, outcome: Outcome) -> None:
@@ -100,9 +104,9 @@ class SweepRecord:
         run.metrics.flush()  # before the weights come: weights without their params would be another trial's
 
     @property
-    def trials(self) -> TrialRegistry:
-        """The runs of trials, for reading what earlier processes did."""
-        return self._trials
+    def recorded(self) -> RecordedSweep:
+        """What earlier processes did."""
+        return RecordedSweep(self.run.client, self.run.recorded)
 
     # -- the sweep itself -----------------------------------------------------------------------------
 
@@ -115,7 +119,7 @@ class SweepRecord:
         """Keep how long the sweep has run, now and then, for a process that continues it."""
         if self.spent_s - self._noted_s >= _NOTE_S:
             self._noted_s = self.spent_s
-            self.run.client.set_tag(self.run.run_id, _SPENT, f"{self._noted_s:.1f}")
+            self.run.client.set_tag(self.run.run_id, SWEEP_SPENT, f"{self._noted_s:.1f}")
 
     def note_best(self, metric: str | None, score: float | None, ended: int) -> None:
         """Draw the best value by now, where it has changed; ``ended`` is how many trials are over."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
-from trainlib._registry.run import flat
+from trainlib._registry.params import flat
 from trainlib.result import Result
 
 if TYPE_CHECKING:

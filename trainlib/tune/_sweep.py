@@ -78,7 +78,7 @@ class Sweep:
         return sweep
 
     def _take_over(self) -> None:
-        for trial in recall(self.plan, self.record.trials):
+        for trial in recall(self.plan, self.record.recorded):
             self.trials.add(trial)
             learn_from(trial, self.search, self.scheduler)
             if trial.state.is_final and trial.recorded is not None and trial.recorded.run.info.status == "RUNNING":

@@ -13,7 +13,7 @@ from trainlib.tune._life import TrialState
 from trainlib.tune._space import Point
 
 if TYPE_CHECKING:
-    from trainlib._registry.sweeps import RecordedTrial
+    from trainlib._registry.recorded_sweep import RecordedTrial
     from trainlib._training.training import Training
     from trainlib.trainer import DataParallelTrainer
 

@@ -111,7 +111,7 @@ class Tuner:
         """
         import cloudpickle
 
-        from trainlib._registry.opening import load_trainer
+        from trainlib._registry.finding import load_trainer
 
         name = path.run_id if isinstance(path, ResultGrid) else path
         if not name:

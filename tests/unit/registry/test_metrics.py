@@ -1,13 +1,20 @@
-"""How parameters are stored in MLflow."""
+"""What metrics are called in MLflow."""
 
 from __future__ import annotations
 
-from trainlib._registry.metrics import stored_params
+from trainlib._registry.metrics import is_about_data, rows_read, stored_name
 
 
 def test_names_that_mlflow_does_not_take_are_made_to_fit():
-    params = stored_params({"a@b": 1, "a#b": 2, "x" * 300: 3, "y": "z" * 10_000})
-    stored = {param.key: param.value for param in params}
-    assert stored["a_b"] == "2"
-    assert stored["x" * 250] == "3"
-    assert len(stored["y"]) == 6000
+    assert stored_name("recall@10") == "recall_10"
+    assert stored_name("val/f1 score: a-b.c") == "val/f1 score: a-b.c"
+    assert len(stored_name("x" * 300)) == 250
+
+
+def test_rows_that_were_read_are_metrics_about_data():
+    few = rows_read("train", [5, 4], is_split=True)
+    assert few == {"data/train/rows": 9, "data/train/rows_rank_0": 5, "data/train/rows_rank_1": 4}
+    many = rows_read("train", [5] * 8 + [2], is_split=True)
+    assert many == {"data/train/rows": 42, "data/train/rows_least": 2, "data/train/rows_most": 5}
+    assert all(is_about_data(name) for name in (*few, *many))
+    assert not is_about_data("database_loss")

@@ -1,0 +1,123 @@
+"""Finding, reading and writing runs, against a real MLflow store."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from tests.integration.led_by_hand import GONE, begin, kill, start
+from trainlib import RunConfig
+from trainlib._registry import tags
+from trainlib._registry.attempts import AttemptRecord, Outcome
+from trainlib._registry.finding import find_recorded_run, find_run
+from trainlib._registry.opening import open_run
+from trainlib._registry.run import RegisteredRun
+from trainlib._registry.store import current_store
+from trainlib.errors import RunInUseError, RunNotFoundError
+from trainlib.tune import Tuner
+
+
+def opened(name: str | None, **changes) -> RegisteredRun:
+    config = RunConfig(name=name)
+    arguments = {"store": current_store(), "default_name": "unnamed", "kind": "training", "tags": {}}
+    return open_run(config, **{**arguments, "run": None, "flow_run_id": None, **changes})
+
+
+def state(registry, run_id: str) -> tuple[object, ...]:
+    run = registry.get_run(run_id)
+    return run.info.status, run.info.end_time, run.data.tags, run.data.metrics, run.data.params
+
+
+def test_reading_a_run_changes_nothing(registry, home):
+    run = opened("only-read")
+    run.metrics.write(1, {"loss": 0.5}, 10.0, warn=print)
+    run.metrics.write(2, {"loss": 0.25}, 20.0, warn=print)
+    run.record(AttemptRecord(1, Outcome.USER, None, message="no"))
+    run.close("FAILED")
+    os.rmdir(run.log_dir)
+    before, threads = state(registry, run.run_id), threading.active_count()
+    recorded = find_recorded_run(registry, "only-read", RunConfig(), current_store())
+    assert (recorded.run_id, recorded.name, recorded.status) == (run.run_id, "only-read", "FAILED")
+    assert recorded.history.rows == {1: {"loss": 0.5}, 2: {"loss": 0.25}}
+    assert [(attempt.outcome, attempt.message) for attempt in recorded.attempts] == [(Outcome.USER, "no")]
+    assert (recorded.url, recorded.log_dir) == (run.url, run.log_dir)
+    written = RegisteredRun(registry, recorded, RunConfig().checkpoint_config, continued=True)
+    assert written.iterations_before == 2
+    assert state(registry, run.run_id) == before
+    assert threading.active_count() == threads
+    assert not run.log_dir.exists()
+
+
+def test_the_results_of_a_sweep_are_read_without_touching_it(registry):
+    killed = begin("read-results")
+    start(killed, 5.0)
+    start(killed, 2.0, 0.5)
+    kill(registry, killed)
+    ids = [killed.run.run_id, *(trial.training.run.run_id for trial in killed.trials)]
+    before = [state(registry, run_id) for run_id in ids]
+    threads = {thread.ident for thread in threading.enumerate()}
+    results = Tuner.restore(killed.run.run_id).get_results()
+    assert [result.metrics["loss"] for result in results] == [5.0, 0.5]
+    assert [state(registry, run_id) for run_id in ids] == before
+    assert {thread.ident for thread in threading.enumerate()} <= threads
+    killed.close(KeyboardInterrupt())
+
+
+def test_a_run_whose_process_died_is_continued_under_its_name(registry):
+    run = opened("died", flow_run_id="first", tags={"mine": "1"})
+    run.metrics.write(1, {"loss": 0.5}, 10.0, warn=print)
+    run.metrics.flush()
+    with pytest.raises(RunInUseError, match="is being run by process"):
+        opened("died")
+    registry.set_tag(run.run_id, tags.DRIVER, str(GONE))
+    continued = opened("died", flow_run_id="second", tags={"mine": "2"})
+    assert (continued.run_id, continued.continued) == (run.run_id, True)
+    assert (continued.iterations_before, continued.flow_run_before) == (1, "first")
+    assert [attempt.outcome for attempt in continued.attempts] == [Outcome.LOST]
+    found = registry.get_run(run.run_id)
+    assert (found.data.tags["mine"], found.data.tags[tags.FLOW_RUN_ID]) == ("2", "second")
+    continued.close("FINISHED")
+    assert opened("died").run_id != run.run_id, "a run that has ended is not continued by its name"
+
+
+def test_a_run_that_must_not_be_continued_stays_as_it_is(registry):
+    run = opened("refused")
+    registry.set_tag(run.run_id, tags.DRIVER, str(GONE))
+    before = state(registry, run.run_id)
+
+    def refuse(found) -> None:
+        raise ValueError(f"not {found.info.run_name}")
+
+    with pytest.raises(ValueError, match="not refused"):
+        opened("refused", require=refuse)
+    assert state(registry, run.run_id) == before
+
+
+def test_a_run_whose_folder_cannot_be_made_does_not_look_as_if_it_ran(registry, newest_run, monkeypatch, tmp_path):
+    (tmp_path / "runs").write_text("a file is in the way")
+    store = current_store()
+    monkeypatch.setenv("TRAINLIB_HOME", str(tmp_path))
+    with pytest.raises(NotADirectoryError):
+        opened("no-folder", store=store)
+    assert newest_run("no-folder").info.status == "FAILED"
+
+
+@pytest.mark.parametrize("name", ['the "best"', "a b/c"])
+def test_names_with_quotes_are_found(registry, name):
+    run = opened(name)
+    assert find_run(registry, name).info.run_id == run.run_id
+    registry.set_tag(run.run_id, tags.DRIVER, str(GONE))
+    assert opened(name).run_id == run.run_id
+    run.close("FINISHED")
+
+
+def test_a_run_that_somebody_else_named_is_found(registry):
+    run = registry.create_run(registry.create_experiment("theirs"), run_name="Ada's")
+    assert find_run(registry, "Ada's").info.run_id == run.info.run_id
+
+
+def test_a_run_that_does_not_exist(registry):
+    with pytest.raises(RunNotFoundError, match=r"no training named 'nobody'.* in sqlite:"):
+        find_run(registry, "nobody")

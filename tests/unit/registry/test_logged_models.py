@@ -1,0 +1,40 @@
+"""Checkpoints as logged models."""
+
+from __future__ import annotations
+
+from mlflow.entities import LoggedModel, LoggedModelStatus, LoggedModelTag
+
+from trainlib._registry.logged_models import as_saved, checkpoint_tags
+from trainlib._registry.retention import SavedCheckpoint
+
+
+def model(tags: dict[str, str]) -> LoggedModel:
+    return LoggedModel(
+        experiment_id="0",
+        model_id="m-1",
+        name="checkpoint_000003",
+        artifact_location="file:///artifacts/models/m-1/artifacts",
+        creation_timestamp=0,
+        last_updated_timestamp=0,
+        status=LoggedModelStatus.READY,
+        tags=[LoggedModelTag(key, value) for key, value in tags.items()],
+    )
+
+
+def test_a_checkpoint_is_known_again_by_its_tags():
+    tags = checkpoint_tags(index=3, iteration=4, seconds=1.5, score=0.1, metrics={"loss": 0.1})
+    location = "/artifacts/models/m-1/artifacts/checkpoint_000003"
+    assert as_saved(model(tags)) == SavedCheckpoint(3, 4, "m-1", location, 0.1, {"loss": 0.1}, 1.5)
+
+
+def test_without_a_score():
+    saved = as_saved(model(checkpoint_tags(index=0, iteration=1, seconds=0.0, score=None, metrics={})))
+    assert saved.score is None
+
+
+def test_metrics_that_are_too_long_for_a_tag_are_left_out():
+    tags = checkpoint_tags(
+        index=0, iteration=1, seconds=0.0, score=0.5, metrics={f"metric {number}": 0.5 for number in range(1000)}
+    )
+    assert max(len(value) for value in tags.values()) < 5000
+    assert as_saved(model(tags)).metrics == {}

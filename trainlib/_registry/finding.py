@@ -1,0 +1,90 @@
+"""Finding runs that exist: by id, by name, or by the Prefect flow run that began them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trainlib._registry import tags
+from trainlib._registry.client import connect
+from trainlib._registry.kept_files import TRAINER_SETTINGS
+from trainlib._registry.recorded_run import Place, RecordedRun, read_run
+from trainlib._registry.store import TrackingStore, current_store
+from trainlib.config import RunConfig
+from trainlib.errors import RunNotFoundError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+
+def find_run(client: MlflowClient, run: str) -> Run:
+    """A run by its id or its name. If several have that name, it is the newest.
+
+    Raises:
+        RunNotFoundError: there is none.
+    """
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.get_run(run)
+    except MlflowException:
+        pass
+    named = f"attributes.run_name = {tags.quoted(run)}"
+    experiments = [found.experiment_id for found in client.search_experiments()]
+    if (found := _newest(client, experiments, named)) is None:
+        raise RunNotFoundError(
+            f"no training named {run!r}, and no MLflow run of that id, in {client.tracking_uri}. Pass the run_id of a "
+            "Result, or the name given in RunConfig."
+        )
+    return found
+
+
+def find_run_of_flow(client: MlflowClient, experiment_id: str, kind: str, flow_run_id: str | None) -> Run | None:
+    """The run that an earlier try of the same Prefect flow run began."""
+    if flow_run_id is None:
+        return None
+    return _newest(
+        client, [experiment_id], f"{tags.where(tags.KIND, kind)} AND {tags.where(tags.FLOW_RUN_ID, flow_run_id)}"
+    )
+
+
+def find_running(client: MlflowClient, experiment_id: str, kind: str, name: str | None) -> Run | None:
+    """The newest run of that ``RunConfig.name`` that nobody has ended: it is under way, or its process was killed."""
+    if name is None:
+        return None
+    named = f"{tags.where(tags.KIND, kind)} AND {tags.where(tags.NAME, name)}"
+    return _newest(client, [experiment_id], f"{named} AND attributes.status = 'RUNNING'")
+
+
+def load_trainer(run: str) -> tuple[str, bytes]:
+    """The id of a run, and the pickled settings of the trainer or tuner that made it.
+
+    Raises:
+        RunNotFoundError: there is no such run, or no trainer made it.
+    """
+    store = current_store()
+    with store.in_use():
+        found = find_run(connect(store), run).info
+        settings = TRAINER_SETTINGS.load(found.artifact_uri)
+    if settings is None:
+        raise RunNotFoundError(
+            f"the MLflow run {found.run_id} was not made by a trainer, so it cannot be restored: nothing is at "
+            f"{TRAINER_SETTINGS.location(found.artifact_uri)}"
+        )
+    return found.run_id, settings
+
+
+def find_recorded_run(client: MlflowClient, run: str, config: RunConfig, store: TrackingStore) -> RecordedRun:
+    """A run by its id or its name, with everything that MLflow has of it.
+
+    Raises:
+        RunNotFoundError: there is none.
+    """
+    found = find_run(client, run)
+    experiment = client.get_experiment(found.info.experiment_id)
+    return read_run(client, found, Place.of_experiment(experiment, config, store))
+
+
+def _newest(client: MlflowClient, experiments: list[str], filter_string: str) -> Run | None:
+    runs = client.search_runs(experiments, filter_string, max_results=1, order_by=["attributes.start_time DESC"])
+    return runs[0] if runs else None

@@ -1,0 +1,112 @@
+"""Checkpoints as MLflow keeps them: logged models, whose tags say what a checkpoint is. Reading changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainlib import _storage as storage
+from trainlib._registry import tags
+from trainlib._registry.retention import SavedCheckpoint
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import LoggedModel
+
+_LONGEST_TAG = 4500
+_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class UnfinishedCheckpoint:
+    """A checkpoint that was never committed: the process that was saving it ended."""
+
+    model_id: str
+    location: str
+
+
+@dataclass(frozen=True)
+class FoundCheckpoints:
+    """The checkpoints that MLflow has of a run."""
+
+    saved: tuple[SavedCheckpoint, ...] = ()
+    """Those that were committed, by number."""
+    unfinished: tuple[UnfinishedCheckpoint, ...] = ()
+
+
+def read_checkpoints(client: MlflowClient, experiment_id: str, run_id: str) -> FoundCheckpoints:
+    """Find the checkpoints of a run. Logged models that are something else are left out."""
+    models = [model for model in _models_of_run(client, experiment_id, run_id) if tags.CHECKPOINT_INDEX in model.tags]
+    saved = [as_saved(model) for model in models if _is_ready(model)]
+    return FoundCheckpoints(
+        saved=tuple(sorted(saved, key=lambda checkpoint: checkpoint.index)),
+        unfinished=tuple(
+            UnfinishedCheckpoint(model.model_id, model.artifact_location) for model in models if not _is_ready(model)
+        ),
+    )
+
+
+def checkpoint_name(index: int) -> str:
+    """What a checkpoint is called: its logged model, its folder, and the link to it.
+
+    Example:
+        >>> checkpoint_name(3)
+        'checkpoint_000003'
+    """
+    return f"checkpoint_{index:06d}"
+
+
+def checkpoint_tags(
+    *, index: int, iteration: int, seconds: float, score: float | None, metrics: Mapping[str, Any]
+) -> dict[str, str]:
+    """The tags from which :func:`as_saved` knows a checkpoint again."""
+    found = {
+        tags.CHECKPOINT_INDEX: str(index),
+        tags.ITERATION: str(iteration),
+        tags.SECONDS: f"{seconds:.3f}",
+    }
+    if score is not None:
+        found[tags.SCORE] = repr(score)
+    text = json.dumps(dict(metrics))
+    if len(text) <= _LONGEST_TAG:
+        found[tags.METRICS] = text
+    return found
+
+
+def as_saved(model: LoggedModel) -> SavedCheckpoint:
+    """The checkpoint that a logged model is."""
+    known = model.tags
+    index = int(known[tags.CHECKPOINT_INDEX])
+    score = known.get(tags.SCORE)
+    return SavedCheckpoint(
+        index=index,
+        iteration=int(known[tags.ITERATION]),
+        model_id=model.model_id,
+        location=location_of(model, index),
+        score=float(score) if score is not None else None,
+        metrics=json.loads(known.get(tags.METRICS, "{}")),
+        seconds=float(known.get(tags.SECONDS, "0")),
+    )
+
+
+def location_of(model: LoggedModel, index: int) -> str:
+    """Where the files of a checkpoint are. The name of the folder tells which checkpoint it is."""
+    return storage.absolute(storage.join(model.artifact_location, checkpoint_name(index)))
+
+
+def _is_ready(model: LoggedModel) -> bool:
+    return str(model.status) == "READY"
+
+
+def _models_of_run(client: MlflowClient, experiment_id: str, run_id: str) -> Iterator[LoggedModel]:
+    token = None
+    while True:
+        page = client.search_logged_models(
+            [experiment_id], filter_string=f"source_run_id = '{run_id}'", max_results=_AT_ONCE, page_token=token
+        )
+        yield from page
+        token = page.token
+        if not token:
+            return

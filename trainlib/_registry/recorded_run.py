@@ -1,0 +1,103 @@
+"""A run as MLflow knows it, and how it is read: no folder is made, no thread is started, and the run stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlib import _storage as storage
+from trainlib._registry import tags
+from trainlib._registry.attempts import AttemptRecord, recorded_attempts
+from trainlib._registry.client import ui_url
+from trainlib._registry.logged_models import FoundCheckpoints, read_checkpoints
+from trainlib._registry.metric_history import MetricHistory, read_history
+from trainlib._registry.store import TrackingStore
+from trainlib.config import RunConfig
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Experiment, Run
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs are kept: all those of an experiment, or the trials of a sweep."""
+
+    store: TrackingStore
+    experiment_id: str
+    experiment_name: str
+    artifact_root: str
+    """Where the experiment keeps artifacts."""
+    log_dirs: Path
+    """The folder on this machine that has a folder for each run."""
+
+    @classmethod
+    def of_experiment(cls, experiment: Experiment, config: RunConfig, store: TrackingStore) -> Place:
+        """The place of trainings and sweeps. Logs of those whose storage is remote are kept at home."""
+        root = storage.local_path(config.storage_path) if config.storage_path else None
+        return cls(
+            store=store,
+            experiment_id=experiment.experiment_id,
+            experiment_name=experiment.name,
+            artifact_root=experiment.artifact_location,
+            log_dirs=root or storage.home() / "runs",
+        )
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run as it was when it was read. All of it is facts: looking at them asks no server."""
+
+    place: Place
+    run_id: str
+    name: str
+    artifact_uri: str
+    """Where its own artifacts are."""
+    started: float
+    """When it was created, in seconds since 1970."""
+    status: str = "RUNNING"
+    """MLflow's word for it: RUNNING, FINISHED, FAILED or KILLED."""
+    flow_run_id: str | None = None
+    """The Prefect flow run that worked on it last."""
+    attempts: tuple[AttemptRecord, ...] = ()
+    checkpoints: FoundCheckpoints = field(default_factory=FoundCheckpoints)
+    history: MetricHistory = field(default_factory=MetricHistory)
+
+    @property
+    def url(self) -> str:
+        """Its page in the MLflow UI."""
+        return ui_url(self.place.store.uri, self.place.experiment_id, self.run_id)
+
+    @property
+    def log_dir(self) -> Path:
+        """Its local folder. On this machine it may not exist."""
+        return self.place.log_dirs / f"{self.name.replace('/', '_')}_{self.run_id[:8]}"
+
+    @property
+    def trials_place(self) -> Place:
+        """Where the trials of this run are kept, if it is the run of a sweep."""
+        return replace(self.place, log_dirs=self.log_dir)
+
+
+def just_created(run: Run, place: Place) -> RecordedRun:
+    """A run that has just been created. MLflow is not asked: it has nothing of the run yet."""
+    return RecordedRun(
+        place=place,
+        run_id=run.info.run_id,
+        name=run.info.run_name,
+        artifact_uri=run.info.artifact_uri,
+        started=run.info.start_time / 1000,
+        status=run.info.status,
+    )
+
+
+def read_run(client: MlflowClient, run: Run, place: Place) -> RecordedRun:
+    """Read everything that MLflow has of a run."""
+    return replace(
+        just_created(run, place),
+        flow_run_id=run.data.tags.get(tags.FLOW_RUN_ID),
+        attempts=tuple(recorded_attempts(run.data.tags)),
+        checkpoints=read_checkpoints(client, place.experiment_id, run.info.run_id),
+        history=read_history(client, run),
+    )

@@ -1,0 +1,143 @@
+"""Which MLflow store a training is recorded in, and how MLflow itself is told about it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from trainlib import _storage as storage
+
+__all__ = ["TrackingStore", "current_store"]
+
+_URI, _TOKEN = "MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN"
+# What trainlib wants of MLflow wherever the user has not said otherwise.
+_PREFERENCES = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # by default it tries for minutes
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # the result has the link
+}
+
+
+@dataclass(frozen=True)
+class TrackingStore:
+    """Where runs are recorded: a tracking server, or a database on this machine."""
+
+    uri: str
+    token: str | None = field(default=None, repr=False)
+    """What a tracking server asks for, if it asks for a token."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables by which MLflow finds this store, for example in a worker."""
+        return {_URI: self.uri, **({_TOKEN: self.token} if self.token else {})}
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Make this the store that all of MLflow uses in this process, and put everything back afterwards.
+
+        A client of its own is not enough: parts of MLflow look only at the environment and at
+        ``mlflow.get_tracking_uri()``, whatever client they are called through.
+        """
+        _process.enter(self)
+        chosen = _chosen.set(self)
+        try:
+            yield
+        finally:
+            _chosen.reset(chosen)
+            _process.leave(self)
+
+
+def current_store() -> TrackingStore:
+    """The store in use where this is called. Otherwise the one that ``MLFLOW_TRACKING_URI`` names, or else the
+    database in trainlib's home folder."""
+    if (chosen := _chosen.get()) is not None:
+        return chosen
+    environment = _process.users_environment()
+    uri = environment.get(_URI) or f"sqlite:///{storage.home() / 'mlflow.db'}"
+    return TrackingStore(absolute_uri(uri), environment.get(_TOKEN) or None)
+
+
+def absolute_uri(uri: str) -> str:
+    """A store's URI with the path of its database made absolute: workers may run in another directory."""
+    path = uri.removeprefix("sqlite:///")
+    return f"sqlite:///{os.path.abspath(path)}" if path != uri and not path.startswith("/") else uri
+
+
+class _Process:
+    """What MLflow knows in this process. Several trainings may use it at once; the last to leave restores it.
+
+    Two trainings with different stores at the same time work as far as MLflow honours its clients: for the rest,
+    the one that came last counts.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._stores: list[TrackingStore] = []
+        self._environment: dict[str, str | None] = {}
+        self._explicit_uri: str | None = None
+        """What the user passed to ``mlflow.set_tracking_uri``."""
+
+    def enter(self, store: TrackingStore) -> None:
+        with self._lock:
+            is_first = not self._stores
+            if is_first:
+                self._environment = {name: os.environ.get(name) for name in (_URI, _TOKEN, *_PREFERENCES)}
+                self._explicit_uri = None
+            self._stores.append(store)
+            try:
+                if is_first:
+                    self._set_preferences()
+                self._apply(store)
+            except BaseException:
+                self.leave(store)
+                raise
+
+    def leave(self, store: TrackingStore) -> None:
+        with self._lock:
+            self._stores.remove(store)
+            if self._stores:
+                self._apply(self._stores[-1])
+            else:
+                self._restore()
+
+    def users_environment(self) -> Mapping[str, str]:
+        """The environment as the user set it, without what is set here for a while."""
+        with self._lock:
+            if not self._stores:
+                return os.environ
+            return {name: value for name, value in self._environment.items() if value is not None}
+
+    def _set_preferences(self) -> None:
+        for name, value in _PREFERENCES.items():
+            os.environ.setdefault(name, value)  # before the import: that is when MLflow decides about telemetry
+        from mlflow import get_tracking_uri, is_tracking_uri_set
+
+        os.environ.pop(_URI, None)
+        self._explicit_uri = get_tracking_uri() if is_tracking_uri_set() else None
+
+    def _apply(self, store: TrackingStore) -> None:
+        from mlflow import set_tracking_uri
+
+        set_tracking_uri(store.uri)
+        os.environ.pop(_TOKEN, None)
+        os.environ.update(store.environment)
+
+    def _restore(self) -> None:
+        try:
+            from mlflow import set_tracking_uri
+
+            set_tracking_uri(self._explicit_uri)  # type: ignore[arg-type]  # None: nothing is set
+        finally:
+            for name, value in self._environment.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+_process = _Process()
+_chosen: ContextVar[TrackingStore | None] = ContextVar("tracking_store", default=None)

@@ -1,0 +1,172 @@
+"""The name of every tag that trainlib sets in MLflow. No other module spells one.
+
+People see these names in MLflow's UI and search by them, and later versions have to read them: a name that has
+been released stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# -- on runs ----------------------------------------------------------------------------------------------
+
+KIND = "trainlib.kind"
+"""``training`` or ``sweep``. The run of a trial has none: it is found through its sweep."""
+NAME = "trainlib.name"
+"""``RunConfig.name``. A training that was interrupted is found again by it."""
+FLOW_RUN_ID = "trainlib.flow_run_id"
+"""The Prefect flow run that worked on the run last."""
+DRIVER = "trainlib.driver"
+"""The process that worked on the run last, as ``host:pid:start``."""
+FRAMEWORK = "trainlib.framework"
+"""The framework of the backend, such as ``torch``."""
+ATTEMPTS = "trainlib.attempts"
+"""How many attempts have been recorded."""
+
+SWEEP_SPACE = "trainlib.sweep.space"
+"""On the run of a sweep: a digest of its search space. It is written last, so a sweep that has it can be restored."""
+SWEEP_SPENT = "trainlib.sweep.spent_s"
+"""On the run of a sweep: how many seconds of its time budget are spent."""
+TRIAL_NUMBER = "trainlib.trial"
+"""On the run of a trial: its number."""
+TRIAL_POINT_PIECES = "trainlib.trial.points"
+"""On the run of a trial: in how many tags its point of the search space is kept."""
+
+_ATTEMPT = "trainlib.attempt."
+_TRIAL_POINT = "trainlib.trial.point."
+
+# -- on checkpoints, which are logged models --------------------------------------------------------------
+
+CHECKPOINT_INDEX = "trainlib.checkpoint"
+"""The number of a checkpoint. A logged model without this tag is none of ours."""
+ITERATION = "trainlib.iteration"
+"""The iteration that a checkpoint was reported with. Model versions have it too."""
+SECONDS = "trainlib.seconds"
+"""How long the training had taken by then."""
+SCORE = "trainlib.score"
+"""The value of ``CheckpointConfig.checkpoint_score_attribute``."""
+METRICS = "trainlib.metrics"
+"""The metrics that a checkpoint was reported with, as JSON, unless they are too long for a tag."""
+
+# -- on model versions ------------------------------------------------------------------------------------
+
+LOCATION = "trainlib.location"
+"""Where the files of the checkpoint are."""
+CODE = "trainlib.code"
+"""The script that started the training."""
+GIT_COMMIT = "trainlib.git_commit"
+"""The commit that the script was started from."""
+
+_MODEL_METRIC = "trainlib.metric."
+_DATA = "trainlib.data."
+
+# -- tags that MLflow and Prefect give a meaning ----------------------------------------------------------
+
+MLFLOW_PARENT = "mlflow.parentRunId"
+"""The sweep's run, on the run of a trial. MLflow's UI nests runs by it."""
+MLFLOW_USER = "mlflow.user"
+"""Who started the run."""
+MLFLOW_SOURCE_NAME = "mlflow.source.name"
+"""The script that started the run."""
+MLFLOW_SOURCE_TYPE = "mlflow.source.type"
+"""What kind of source that is."""
+MLFLOW_GIT_COMMIT = "mlflow.source.git.commit"
+"""The commit that the script was started from."""
+MLFLOW_NOTE = "mlflow.note.content"
+"""The description on the page of a run, as Markdown."""
+MLFLOW_DATA_CONTEXT = "mlflow.data.context"
+"""What a dataset is used for, such as ``train``. It is a tag of a run's input."""
+FLOW_RUN_URL = "prefect.flow_run_url"
+"""The page of the flow run in Prefect's UI."""
+
+
+def attempt(number: int) -> str:
+    """The tag that keeps the record of an attempt.
+
+    Example:
+        >>> attempt(2)
+        'trainlib.attempt.002'
+    """
+    return f"{_ATTEMPT}{number:03d}"
+
+
+def is_attempt(tag: str) -> bool:
+    """Whether a tag keeps the record of an attempt.
+
+    Example:
+        >>> is_attempt(attempt(2)), is_attempt(ATTEMPTS)
+        (True, False)
+    """
+    return tag.startswith(_ATTEMPT)
+
+
+def trial_point_piece(index: int) -> str:
+    """The tag that keeps a piece of a trial's point.
+
+    Example:
+        >>> trial_point_piece(0)
+        'trainlib.trial.point.000'
+    """
+    return f"{_TRIAL_POINT}{index:03d}"
+
+
+def model_metric(metric: str) -> str:
+    """The tag that keeps the metric by which a model version was selected.
+
+    Example:
+        >>> model_metric("accuracy")
+        'trainlib.metric.accuracy'
+    """
+    return f"{_MODEL_METRIC}{metric}"
+
+
+def data(name: str) -> str:
+    """The tag that says which data a model version was trained on, for one of its datasets.
+
+    Example:
+        >>> data("train")
+        'trainlib.data.train'
+    """
+    return f"{_DATA}{name}"
+
+
+def of_flow_run(name: str, url: str) -> dict[str, str]:
+    """The tags that lead from an MLflow run to its Prefect flow run.
+
+    Example:
+        >>> of_flow_run("brave-fox", "http://prefect/1")
+        {'prefect.flow_run_url': 'http://prefect/1', 'mlflow.note.content': '[Prefect flow run brave-fox](http://prefect/1)'}
+    """
+    return {FLOW_RUN_URL: url, MLFLOW_NOTE: f"[Prefect flow run {name}]({url})"}
+
+
+def prefect_only(tags: Mapping[str, str]) -> dict[str, str]:
+    """Those tags that are Prefect's. Trials have them in common with their sweep.
+
+    Example:
+        >>> prefect_only(of_flow_run("brave-fox", "http://prefect/1"))
+        {'prefect.flow_run_url': 'http://prefect/1'}
+    """
+    return {tag: value for tag, value in tags.items() if tag.startswith("prefect.")}
+
+
+def where(tag: str, value: str) -> str:
+    """The part of a search filter that a tag has this value.
+
+    Example:
+        >>> where(KIND, "sweep")
+        "tags.`trainlib.kind` = 'sweep'"
+    """
+    return f"tags.`{tag}` = {quoted(value)}"
+
+
+def quoted(value: str) -> str:
+    """A text as it is written in MLflow's search filters.
+
+    Example:
+        >>> quoted("digits"), quoted("Ada's")
+        ("'digits'", '"Ada\\'s"')
+    """
+    if "'" not in value:
+        return f"'{value}'"
+    return '"' + value.replace('"', "") + '"'  # MLflow has no way to write both kinds of quotes
