@@ -77,7 +77,12 @@ def wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
 def servers(tmp_path_factory) -> Iterator[Servers]:
     folder = tmp_path_factory.mktemp("servers")
     prefect_port, mlflow_port = free_port(), free_port()
-    environment = {**os.environ, "PREFECT_HOME": str(folder / "prefect"), "MLFLOW_DISABLE_TELEMETRY": "true"}
+    environment = {
+        **os.environ,
+        "PREFECT_HOME": str(folder / "prefect"),
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # seven processes that would only take time to start
+    }
     for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
         environment.pop(name, None)
     started: list[subprocess.Popen] = []
