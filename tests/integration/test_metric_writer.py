@@ -10,10 +10,6 @@ from trainlib._registry.metric_history import read_history
 from trainlib._registry.metric_writer import MetricWriter
 
 
-def no_warning(text: str) -> None:
-    raise AssertionError(text)
-
-
 def test_flush_does_not_wait_for_what_comes_meanwhile(registry, tmp_path):
     """A checkpoint is committed after a flush, also while a training reports all the time."""
     run = registry.create_run(registry.create_experiment("flush"))
@@ -25,7 +21,7 @@ def test_flush_does_not_wait_for_what_comes_meanwhile(registry, tmp_path):
         nonlocal reached
         while not stop.is_set():
             reached += 1
-            writer.write(reached, {"a": reached}, time.time(), warn=no_warning)
+            assert writer.write(reached, {"a": reached}, time.time()) == []
             time.sleep(0.002)
 
     reporting = threading.Thread(target=report)
@@ -53,7 +49,7 @@ def test_points_that_mlflow_does_not_take_are_kept_in_a_file(registry, tmp_path,
     run = registry.create_run(registry.create_experiment("unsaved"))
     writer = MetricWriter(registry, run.info.run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
     registry.delete_run(run.info.run_id)  # MLflow refuses points of a deleted run
-    writer.write(1, {"a": 0.5}, 1.0, warn=no_warning)
+    assert writer.write(1, {"a": 0.5}, 1.0) == []
     error = None
     try:
         writer.close()
@@ -72,7 +68,7 @@ def test_a_writer_that_writes_nothing_starts_no_thread(registry, tmp_path):
     run = registry.create_run(registry.create_experiment("no-thread"))
     before = threads()
     writer = MetricWriter(registry, run.info.run_id, last_steps={"a": 3}, unsaved=tmp_path / "unsaved.jsonl")
-    writer.write(3, {"a": 0.5}, 1.0, warn=no_warning)  # repeated: it leaves no second point
+    assert writer.write(3, {"a": 0.5}, 1.0) == []  # repeated: it leaves no second point
     writer.flush()
     assert threads() == before
     writer.close()
@@ -93,9 +89,9 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
     """Metrics about data are ahead of what was reported: they do not count as iterations."""
     run_id = registry.create_run(registry.create_experiment("read-back")).info.run_id
     writer = MetricWriter(registry, run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
-    writer.write(1, {"a": 0.5, "recall@10": 1.0}, 10.0, warn=no_warning)
-    writer.write(2, {"a": 0.25}, 20.0, warn=no_warning)
-    writer.write(3, {"data/train/rows": 99.0}, 30.0, warn=no_warning)
+    assert writer.write(1, {"a": 0.5, "recall@10": 1.0}, 10.0) == []
+    assert writer.write(2, {"a": 0.25}, 20.0) == []
+    assert writer.write(3, {"data/train/rows": 99.0}, 30.0) == []
     writer.close()
     history = read_history(registry, registry.get_run(run_id))
     assert history.rows == {1: {"a": 0.5, "recall_10": 1.0}, 2: {"a": 0.25}}
@@ -105,7 +101,7 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
 
     writer = MetricWriter(registry, run_id, last_steps=history.last_steps, unsaved=tmp_path / "unsaved.jsonl")
     for iteration in (2, 3):
-        writer.write(iteration, {"a": 1.0, "data/train/rows": 98.0}, 40.0, warn=no_warning)
+        assert writer.write(iteration, {"a": 1.0, "data/train/rows": 98.0}, 40.0) == []
     writer.close()
     again = read_history(registry, registry.get_run(run_id))
     assert again.rows == {**history.rows, 3: {"a": 1.0}}

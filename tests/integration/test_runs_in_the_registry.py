@@ -32,8 +32,8 @@ def state(registry, run_id: str) -> tuple[object, ...]:
 
 def test_reading_a_run_changes_nothing(registry, home):
     run = opened("only-read")
-    run.metrics.write(1, {"loss": 0.5}, 10.0, warn=print)
-    run.metrics.write(2, {"loss": 0.25}, 20.0, warn=print)
+    run.metrics.write(1, {"loss": 0.5}, 10.0)
+    run.metrics.write(2, {"loss": 0.25}, 20.0)
     run.record(AttemptRecord(1, Outcome.USER, None, message="no"))
     run.close("FAILED")
     os.rmdir(run.log_dir)
@@ -67,7 +67,7 @@ def test_the_results_of_a_sweep_are_read_without_touching_it(registry):
 
 def test_a_run_whose_process_died_is_continued_under_its_name(registry):
     run = opened("died", flow_run_id="first", tags={"mine": "1"})
-    run.metrics.write(1, {"loss": 0.5}, 10.0, warn=print)
+    run.metrics.write(1, {"loss": 0.5}, 10.0)
     run.metrics.flush()
     with pytest.raises(RunInUseError, match="is being run by process"):
         opened("died")

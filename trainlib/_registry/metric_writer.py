@@ -9,7 +9,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,12 +65,11 @@ class MetricWriter:
         timestamp: float,
         *,
         model_id: str | None = None,
-        warn: Callable[[str], None],
-    ) -> None:
-        """Queue the metrics of an iteration; returns at once."""
+    ) -> list[str]:
+        """Queue the metrics of an iteration, without waiting. Returns what a person should know about them."""
         from mlflow.entities import Metric
 
-        points = []
+        points, warnings = [], []
         for name, value in metrics.items():
             key = stored_name(name)
             if self._last_steps.get(key, -1) >= iteration:
@@ -79,7 +78,7 @@ class MetricWriter:
             number = float(value)
             if not math.isfinite(number):
                 if name not in self._warned:
-                    warn(f"metric {name!r} is {number} at iteration {iteration}; MLflow shows it as a gap")
+                    warnings.append(f"metric {name!r} is {number} at iteration {iteration}; MLflow shows it as a gap")
                     self._warned.add(name)
                 number = math.nan  # MLflow stores infinity as 1.8e308, which flattens the whole chart
             points.append(Metric(key, number, int(timestamp * 1000), iteration, model_id=model_id, run_id=self._run_id))
@@ -88,6 +87,7 @@ class MetricWriter:
             self._queued += len(points)
             self._start_if_needed()
             self._changed.notify_all()
+        return warnings
 
     def note(self, params: Mapping[str, Any] | None = None, tags: Mapping[str, str] | None = None) -> None:
         """Queue params and tags; they are written with the points that come next, or at :meth:`flush`."""

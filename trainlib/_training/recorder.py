@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ _SAVING_NOTICE_S = 5.0
 class Recorder:
     """Keeps what happens in a training, in memory and in its run in the registry.
 
-    It decides nothing, and shows nothing: what a person should know, it hands to ``warn``.
+    It decides nothing, and shows nothing: :meth:`remarks` has what a person should know.
     """
 
     def __init__(
@@ -45,11 +45,10 @@ class Recorder:
         config: dict[str, Any],
         num_workers: int,
         dataset_config: DataConfig,
-        warn: Callable[[str], None],
     ) -> None:
         self._run = run
         self._dataset_config = dataset_config
-        self._warn = warn
+        self._remarks: list[str] = []
         newest = run.checkpoints.newest()
         self.history = History(
             trial_id=trial_id,
@@ -88,7 +87,7 @@ class Recorder:
         rows = self._rows.add(read.rank, read.dataset, read.rows, read.iteration)
         if rows is not None:
             metrics = rows_read(read.dataset, rows, is_split=self._dataset_config.splits(read.dataset))
-            self._run.metrics.write(read.iteration, metrics, time.time(), warn=self._warn)
+            self._remarks += self._run.metrics.write(read.iteration, metrics, time.time())
 
     def report(self, report: Report, fetch: Callable[[str, str], None]) -> dict[str, Any]:
         """Record a report. Gives its metrics with everything that is filled in automatically.
@@ -102,7 +101,7 @@ class Recorder:
         if report.checkpoint is not None:
             self._save(report, report.checkpoint, fetch)
         elif metrics:
-            self._run.metrics.write(report.iteration, metrics, report.timestamp, warn=self._warn)
+            self._remarks += self._run.metrics.write(report.iteration, metrics, report.timestamp)
         return result
 
     def _save(self, report: Report, staged: StagedCheckpoint, fetch: Callable[[str, str], None]) -> None:
@@ -114,7 +113,7 @@ class Recorder:
             score=staged.score,
             seconds=self.history.seconds,
         )
-        self._run.metrics.write(report.iteration, metrics, report.timestamp, model_id=pending.model_id, warn=self._warn)
+        self._remarks += self._run.metrics.write(report.iteration, metrics, report.timestamp, model_id=pending.model_id)
 
         def upload(folder: str, location: str) -> None:
             if checkpoints.is_local:
@@ -131,10 +130,10 @@ class Recorder:
             self._announced = saved[-1].index
         return saved
 
-    def wait_for_checkpoints(self) -> None:
-        """Wait until all checkpoints that were reported are saved, or have failed to be."""
+    def wait_for_checkpoints(self) -> Iterator[str]:
+        """Wait until all checkpoints that were reported are saved, or have failed to be. Yields how far that is."""
         while waiting := self._run.checkpoints.wait(timeout=_SAVING_NOTICE_S):
-            self._warn(f"saving {waiting} checkpoint(s) to {self._run.artifact_root}")
+            yield f"saving {waiting} checkpoint(s) to {self._run.artifact_root}"
 
     def require_saved(self) -> None:
         """Raise the error of a checkpoint that could not be saved: such a training has not succeeded."""
@@ -165,8 +164,8 @@ class Recorder:
 
     def drop_unsaved(self) -> None:
         """Wait for checkpoints under way after a failure, and clear away those that could not be saved."""
-        for problem in self._run.checkpoints.settle():
-            self._warn(f"a checkpoint could not be saved: {problem}")
+        problems = self._run.checkpoints.settle()
+        self._remarks += [f"a checkpoint could not be saved: {problem}" for problem in problems]
         self._run.checkpoints.clear_staging()
 
     # -- another training's checkpoint ----------------------------------------------------------------
@@ -182,9 +181,14 @@ class Recorder:
         self.history.config_is(config)
         iteration = self.history.newest_iteration
         self._run.checkpoints.copy_newest_of(store, iteration=iteration, seconds=self.history.seconds)
-        self._run.metrics.write(iteration, numbers, time.time(), warn=self._warn)
+        self._remarks += self._run.metrics.write(iteration, numbers, time.time())
 
     # -- what there is --------------------------------------------------------------------------------
+
+    def remarks(self) -> list[str]:
+        """What a person should know of what was recorded since the last call."""
+        remarks, self._remarks = self._remarks, []
+        return remarks
 
     def result(self, returned: list[Any] | None) -> Result:
         """What the training has given; ``returned`` is what its function returned by rank, once it has."""

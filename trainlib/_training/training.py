@@ -107,7 +107,6 @@ class Training:
             config=trial.config,
             num_workers=trainer.scaling_config.num_workers,
             dataset_config=trainer.dataset_config,
-            warn=display.say,
         )
         self._failures: list[Cause] = []
 
@@ -201,6 +200,7 @@ class Training:
                 self.display.output(event.rank, event.text, event.is_error)
             case EpochRead():
                 self._record.epoch_read(event)
+                self._show_remarks()
             case Tick():
                 self._announce_checkpoints()
                 if self._ask([judge for judge in self._judges if judge.between_reports]) is not Verdict.CONTINUE:
@@ -221,6 +221,7 @@ class Training:
             fetch: Brings a folder on rank 0's disk to a location, where this process cannot see that disk.
         """
         result = self._record.report(report, fetch)
+        self._show_remarks()
         self._announce_checkpoints()
         if report.metrics is None:
             return Verdict.CONTINUE
@@ -238,13 +239,19 @@ class Training:
         for saved in self._record.newly_saved():
             self._notifier.saved(saved.iteration, as_checkpoint(saved))
 
+    def _show_remarks(self) -> None:
+        for remark in self._record.remarks():
+            self.display.say(remark)
+
     def _wait_for_checkpoints(self) -> None:
-        self._record.wait_for_checkpoints()
+        for notice in self._record.wait_for_checkpoints():
+            self.display.say(notice)
         self._announce_checkpoints()
 
     def _failed(self, error: BaseException, number: int, resumed_from: str | None) -> BaseException:
         """Record a failed attempt; gives the error to raise."""
         self._record.drop_unsaved()
+        self._show_remarks()
         if isinstance(error, TrainingFailedError):
             failure = error
         else:
@@ -286,6 +293,7 @@ class Training:
         self._trainer = trainer
         config = self._notifier.trial.config = dict(trainer.train_loop_config or {})
         self._record.copy_from(store, config, numbers)
+        self._show_remarks()
 
     def so_far(self) -> Result:
         """What has come of it by now."""

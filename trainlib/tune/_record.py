@@ -126,7 +126,7 @@ class SweepRecord:
         if score is not None and score != self._best:
             self._best = score
             self._best_step = max(self._best_step + 1, ended)
-            self.run.metrics.write(self._best_step, {f"best_{metric}": score}, time.time(), warn=lambda text: None)
+            self.run.metrics.write(self._best_step, {f"best_{metric}": score}, time.time())
 
     def close(self, error: BaseException | None) -> None:
         """End the sweep's run."""
