@@ -70,6 +70,11 @@ class Attempt:
         if self._conversation is not None:
             self._conversation.stop()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether :meth:`stop` was called."""
+        return self._conversation is not None and self._conversation.is_stopping
+
     def store(self, folder: str, location: str) -> None:
         """Have rank 0 bring a folder on its disk to where checkpoints are kept, and wait for it."""
         gather([self._rank_zero.store.remote(folder, location)])

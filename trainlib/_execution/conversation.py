@@ -69,6 +69,11 @@ class Conversation:
         return len(self._finished) == len(self._members)
 
     @property
+    def is_stopping(self) -> bool:
+        """Whether the training functions have been told to stop."""
+        return self._stopped_at is not None
+
+    @property
     def returned(self) -> list[Any]:
         """What the training function returned, by rank; None for a rank that was stopped and did not return."""
         ranks = range(len(self._members))

@@ -203,7 +203,8 @@ class Training:
                 self._show_remarks()
             case Tick():
                 self._announce_checkpoints()
-                if self._ask([judge for judge in self._judges if judge.between_reports]) is not Verdict.CONTINUE:
+                judges = [judge for judge in self._judges if judge.between_reports]
+                if not attempt.is_stopping and self._ask(judges) is not Verdict.CONTINUE:
                     attempt.stop()
             case Note():
                 self.display.say(event.text)
@@ -308,9 +309,8 @@ class Training:
         except Exception as secondary:
             if error is None:
                 raise
-            self.display.say(
-                f"a callback raised {secondary!r} at the end"
-            )  # what the training failed with matters more
+            # What the training failed with matters more.
+            self.display.say(f"a callback raised {secondary!r} at the end")
         finally:
             cancelled = error is not None and not isinstance(error, Exception)
             self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")
