@@ -13,6 +13,7 @@ from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import PreprocessSpec
 from trainlib._registry.models import ModelVersion, Selection
 from trainlib.callbacks._mlflow import store_of
+from trainlib.flows._ending import outlives_prefect
 from trainlib.flows._local import shows_trainings
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.train import train_here
@@ -59,6 +60,7 @@ class PipelineResult:
 
 
 @flow(name="pipeline", flow_run_name="pipeline · {spec.model_name}", persist_result=False)
+@outlives_prefect
 def pipeline(spec: PipelineSpec) -> PipelineResult:
     """Prepare data, train on them, select the best checkpoint, and register it as a model.
 

@@ -1,0 +1,103 @@
+"""The end of a flow run whose Prefect server may be gone: what it gave is not lost with the server.
+
+Prefect's engine tells the server how a flow run ended before it returns its value. If nobody answers, it raises an error of
+its HTTP client instead. So what a flow gave is kept here first, and its caller gets that.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from prefect.runtime import flow_run
+from prefect.settings import (
+    PREFECT_API_REQUEST_TIMEOUT,
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    temporary_settings,
+)
+
+from trainlib.flows._embedded import answers
+from trainlib.flows._undelivered import keep_state
+
+__all__ = ["Ending", "outlives_prefect", "patient_caller"]
+
+# How long the end of a flow run waits for a server that does not answer.
+WAIT_S = 30.0
+# Prefect's client tries for more than a minute by default, and gives each try a minute.
+_TRIES = {PREFECT_CLIENT_MAX_RETRIES: 3, PREFECT_API_REQUEST_TIMEOUT: 10.0}
+
+_log = logging.getLogger("trainlib")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass
+class Ending:
+    """How a flow ended, as far as it is known."""
+
+    is_known: bool = False
+    value: Any = None
+    error: BaseException | None = None
+    settings: ExitStack = field(default_factory=ExitStack)
+
+
+_current: ContextVar[Ending | None] = ContextVar("ending", default=None)
+
+
+@contextmanager
+def patient_caller() -> Iterator[Ending]:
+    """For whoever calls a flow: within the block, what a flow gave is in the ending that this yields."""
+    with ExitStack() as settings:
+        settings.enter_context(temporary_settings(_TRIES))
+        ending = Ending(settings=settings)
+        token = _current.set(ending)
+        try:
+            yield ending
+        finally:
+            _current.reset(token)
+
+
+def outlives_prefect(function: Callable[P, R]) -> Callable[P, R]:
+    """For the function of a flow: keep what it gives, and wait a while for a server that does not answer at the end."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            value = function(*args, **kwargs)
+        except Exception as error:
+            _end(Ending(True, error=error))
+            raise
+        _end(Ending(True, value=value))
+        return value
+
+    return run
+
+
+def _end(ended: Ending) -> None:
+    ending = _current.get()
+    if ending is not None:
+        ending.is_known, ending.value, ending.error = True, ended.value, ended.error
+    url = PREFECT_API_URL.value()
+    if url is None or answers(url):
+        return
+    deadline = time.monotonic() + WAIT_S
+    while not answers(url):
+        if time.monotonic() > deadline:
+            keep_state(url, str(flow_run.id), failed=ended.error is not None)
+            _log.warning(
+                "The Prefect server at %s does not answer, so it does not show how this run ended. The next run that finds "
+                "it will tell it.",
+                url,
+            )
+            if ending is not None:  # or the engine would try for long
+                ending.settings.enter_context(temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}))
+            return
+        time.sleep(0.2)
