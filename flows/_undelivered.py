@@ -11,8 +11,9 @@ from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
 from prefect.exceptions import ObjectNotFound
-from prefect.states import Completed, Failed, State
+from prefect.states import Completed, Failed
 
 from trainlib import _storage as storage
 
