@@ -69,7 +69,8 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
     training = train_here(spec.train.on(data).inspected())
     assert training.run_id is not None
-    _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
+    best = "highest" if spec.mode == "max" else "lowest"
+    _step(3, f"selecting the checkpoint with the {best} {spec.metric}")
     selection = select_checkpoint([training.run_id], spec.metric, spec.mode)
     _step(4, f"registering it as {spec.model_name}")
     version = register_model(selection, spec.model_name)
