@@ -74,7 +74,8 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
     with store_of(inspected.trainer.run_config).in_use():  # the model is registered where the training is recorded
         training = train_here(inspected)
         assert training.run_id is not None
-        _step(3, f"selecting the checkpoint with the {spec.mode} {spec.metric}")
+        best = "highest" if spec.mode == "max" else "lowest"
+        _step(3, f"selecting the checkpoint with the {best} {spec.metric}")
         selection = select_checkpoint([training.run_id], spec.metric, spec.mode)
         _step(4, f"registering it as {spec.model_name}")
         version = register_model(selection, spec.model_name)

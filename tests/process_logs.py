@@ -16,6 +16,9 @@ LINES = 40
 Logs = Callable[[], Iterable[tuple[str, Path]]]
 """Gives the name of each process, and the file that it writes its output to."""
 
+# Ray marks in a worker's log whose lines follow; the headings here say it.
+_MARKS = (":job_id:", ":actor_name:", ":task_name:")
+
 _sources: list[Logs] = []
 _sizes: dict[Path, int] = {}
 
@@ -34,8 +37,8 @@ def said() -> Iterator[tuple[str, str]]:
     """The name of each process that has said something since the test began, and the end of that."""
     for name, log in _found():
         text = _read(log, _sizes.get(log, 0))
-        if text:
-            lines = text.splitlines()
+        lines = [line for line in text.splitlines() if not line.startswith(_MARKS)]
+        if lines:
             left_out = [f"({len(lines) - LINES} lines before, in {log})"] if len(lines) > LINES else []
             yield name, "\n".join([*left_out, *lines[-LINES:]])
 

@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlparse
 
 # Only MLflow's own client can reach these, through the tracking server.
 _THROUGH_MLFLOW = ("mlflow-artifacts", "runs", "models", "dbfs")
+# What a tracking server's own addresses of artifacts have in them.
+_SERVED_BY_MLFLOW = "/api/2.0/mlflow-artifacts/artifacts/"
 
 
 def home() -> Path:
@@ -44,7 +46,7 @@ def exists(location: str) -> bool:
     """Whether a file or folder exists there."""
     if (path := local_path(location)) is not None:
         return path.exists()
-    if urlparse(location).scheme in _THROUGH_MLFLOW:
+    if _is_through_mlflow(location):
         return bool(_artifacts(location).list_artifacts())
     store, inner = filesystem(location)
     return bool(store.exists(inner))
@@ -59,7 +61,7 @@ def upload(source: Path, location: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         _move(source, target)
         return
-    if urlparse(location).scheme in _THROUGH_MLFLOW:
+    if _is_through_mlflow(location):
         _artifacts(location).log_artifacts(str(source))
     else:
         store, inner = filesystem(location)
@@ -77,7 +79,7 @@ def download(location: str, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     if (source := local_path(location)) is not None:
         shutil.copytree(source, target, dirs_exist_ok=True)
-    elif urlparse(location).scheme in _THROUGH_MLFLOW:
+    elif _is_through_mlflow(location):
         _artifacts(location).download_artifacts("", dst_path=str(target))
     else:
         store, inner = filesystem(location)
@@ -88,7 +90,7 @@ def delete(location: str) -> None:
     """Remove the folder at ``location``, if it exists."""
     if (path := local_path(location)) is not None:
         shutil.rmtree(path, ignore_errors=True)
-    elif urlparse(location).scheme in _THROUGH_MLFLOW:
+    elif _is_through_mlflow(location):
         _artifacts(location).delete_artifacts()
     else:
         store, inner = filesystem(location)
@@ -130,6 +132,11 @@ def filesystem(location: str):  # type: ignore[no-untyped-def]
         return fsspec.core.url_to_fs(location)
     except (ImportError, ValueError) as error:
         raise ValueError(f"cannot reach {location}: {error}") from error
+
+
+def _is_through_mlflow(location: str) -> bool:
+    parsed = urlparse(location)
+    return parsed.scheme in _THROUGH_MLFLOW or (parsed.scheme in ("http", "https") and _SERVED_BY_MLFLOW in parsed.path)
 
 
 def _artifacts(location: str):  # type: ignore[no-untyped-def]

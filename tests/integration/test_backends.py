@@ -66,6 +66,7 @@ def mark(config: dict) -> Path:
 FAULTS = [
     # what happens, to which rank, the cause, whether that rank is blamed, within how many seconds
     ("is killed", 0, Cause.WORKER, True, 10),
+    ("is killed", 1, Cause.WORKER, True, 10),
     ("raises", 1, Cause.USER, True, 10),
     ("returns early", 0, Cause.USER, False, 10),
     ("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10),
@@ -90,7 +91,7 @@ def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, fault, rank, c
 
     These are all pairs of a fault and a framework, each with one rank. The pair with the other rank is left out where
     that rank does nothing that the fault could meet. Being killed is different: rank 0 hosts the place where the others
-    meet, so it is killed here, and rank 1 in the resumed curves below, with every framework too.
+    meet, so both ranks are killed.
     """
 
     def failure_of(backend: str) -> tuple[TrainingFailedError, float, int]:

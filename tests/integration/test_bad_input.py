@@ -191,7 +191,7 @@ def test_a_run_is_restored_by_what_made_it():
         TorchTrainer.restore(result)
     with pytest.raises(TypeError, match=r"DataParallelTrainer.restore\(\) got unknown argument\(s\): torch_config"):
         DataParallelTrainer.restore(result, torch_config=None)
-    with pytest.raises(ValueError, match=r"is a training, not a sweep: restore it with its trainer"):
+    with pytest.raises(ValueError, match=r"is a training, not a sweep\. Restore it with its trainer"):
         Tuner.restore(result.run_id)
     sweep = Tuner(quick, run_config=RunConfig(verbose=0)).fit()
     with pytest.raises(TypeError, match=r"is a sweep: restore it with Tuner.restore"):

@@ -327,7 +327,7 @@ def test_data_that_cannot_be_trained_on_are_refused(tmp_path):
     refused("datasets\\['train'\\] is a int", error=TypeError, datasets={"train": 3})
     refused("datasets is a list", error=TypeError, datasets=[csv])
     refused("preprocessor is a str", error=TypeError, datasets={"train": csv}, preprocessor="scale")
-    refused("no datasets that it could be applied to", error=ValueError, preprocessor=StandardScaler(columns=["x"]))
+    refused("but no datasets to apply it to", error=ValueError, preprocessor=StandardScaler(columns=["x"]))
     refused(
         "datasets_to_split names 'test', but the datasets are 'train'",
         error=ValueError,

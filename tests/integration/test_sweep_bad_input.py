@@ -33,7 +33,7 @@ def test_no_metric_to_compare_by():
 
 def test_a_function_that_reports_nothing_at_all_ends_the_sweep_after_the_first_trial():
     with pytest.raises(
-        MetricNotReportedError, match="is to optimise 'loss', but the training function reports nothing"
+        MetricNotReportedError, match="the sweep optimises 'loss', but the training function reports nothing"
     ):
         Tuner(
             lambda config: None,
@@ -51,7 +51,7 @@ def test_a_metric_that_no_trial_reports_ends_the_sweep_after_the_first_report(re
 
     started = time.monotonic()
     with pytest.raises(
-        MetricNotReportedError, match="is to optimise 'accuracy', but the training function reports loss: report"
+        MetricNotReportedError, match="the sweep optimises 'accuracy', but the training function reports loss: report"
     ):
         Tuner(
             slow,
@@ -114,7 +114,7 @@ def test_a_scheduler_that_needs_checkpoints_from_a_function_that_saves_none():
     config = TuneConfig(metric="loss", mode="min", scheduler=scheduler)
     space = {"x": tune.grid_search([1, 2, 3, 4])}
     started = time.monotonic()
-    with pytest.raises(CheckpointsNeededError, match=r"after iteration 2 trial \d has saved none: pass one to report"):
+    with pytest.raises(CheckpointsNeededError, match=r"trial \d has saved none by iteration 2: pass one to report"):
         Tuner(endless, param_space=space, tune_config=config, run_config=QUIET).fit()
     assert time.monotonic() - started < 40
     with pytest.raises(ValueError, match=r"CheckpointConfig\(num_to_keep=0\) keeps none"):

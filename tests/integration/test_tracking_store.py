@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
 
 import mlflow
 import pytest
@@ -95,3 +102,45 @@ def test_a_sweep_is_in_the_store_of_its_callback_with_all_of_its_trials(other):
     runs = [client.get_run(run_id) for run_id in (results.run_id, *(result.run_id for result in results))]
     assert [run.info.status for run in runs] == ["FINISHED"] * 3
     assert all(seen_by_worker(result)["MLFLOW_TRACKING_URI"] == other for result in results)
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[str]:
+    """A tracking server that keeps artifacts itself, so that they are reached only through it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
+        *("--backend-store-uri", f"sqlite:///{tmp_path}/server.db", "--artifacts-destination", str(tmp_path / "kept")),
+    ]
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    log = tmp_path / "server.log"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, env={**os.environ, **quiet}, start_new_session=True
+        )
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
+                break
+            except OSError:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_checkpoint_on_a_server_that_only_the_callback_names_can_be_read_afterwards(server):
+    before = process()
+    result = trainer(MLflowLoggerCallback(tracking_uri=server, experiment_name="served")).fit()
+    assert process() == before
+    assert result.run_url.startswith(f"{server}/#/experiments/")
+    assert result.checkpoint.path.startswith(f"{server}/api/2.0/mlflow-artifacts/artifacts/")
+    assert seen_by_worker(result)["MLFLOW_TRACKING_URI"] == server
+    assert [checkpoint.path for checkpoint, _ in result.best_checkpoints] == [result.checkpoint.path]

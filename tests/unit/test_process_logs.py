@@ -23,7 +23,7 @@ def test_that_passes():
     say("said in a test that passes\\n")
 
 def test_that_fails():
-    say("".join(f"line {number}\\n" for number in range(50)))
+    say(":task_name:read\\n" + "".join(f"line {number}\\n" for number in range(50)))
     assert False
 """
 
@@ -41,5 +41,6 @@ def test_a_failed_test_shows_what_each_process_has_said_since_it_began(tmp_path)
     _, _, shown = done.stdout.partition("- said by the server -")
     assert "(10 lines before, in server.log)\nline 10\n" in shown
     assert "line 49" in shown
+    assert "task_name" not in shown
     assert "said in a test that passes" not in done.stdout
     assert "one that is silent" not in done.stdout

@@ -140,7 +140,7 @@ class CheckpointStore:
             )
         except MlflowException as error:
             raise ConnectionFailedError(f"MLflow did not accept {name}: {error}") from error
-        location = location_of(model, index)
+        location = location_of(model, index, self._client.tracking_uri)
         return SavedCheckpoint(index, iteration, model.model_id, location, score, dict(metrics), seconds)
 
     def commit_in_background(

@@ -1,16 +1,17 @@
-"""Which data a run was made from, as MLflow lists it."""
+"""Which data a run was trained on: as inputs of the run, and as tags of the model versions that come of it."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainlib._registry import tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
 
     from trainlib._data.datasets import DatasetFacts
 
@@ -20,7 +21,7 @@ _NOT_IN_A_TAG = re.compile(r"[^\w\-./ ]")
 
 
 def log_inputs(client: MlflowClient, run_id: str, facts: Sequence[DatasetFacts]) -> None:
-    """List datasets as inputs of a run. Those that it lists already are not listed twice."""
+    """List datasets as inputs of a run. A dataset that is listed already is not listed twice."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     client.log_inputs(
@@ -42,8 +43,8 @@ def log_inputs(client: MlflowClient, run_id: str, facts: Sequence[DatasetFacts])
     )
 
 
-def lineage_tags(run: Any) -> dict[str, str]:
-    """Which data and code a run came from, as tags of a model version."""
+def lineage_tags(run: Run) -> dict[str, str]:
+    """The tags of a model version that say which data and code its run came from."""
     found: dict[str, str] = {}
     for listed in run.inputs.dataset_inputs if run.inputs else ():
         data = listed.dataset
@@ -53,7 +54,7 @@ def lineage_tags(run: Any) -> dict[str, str]:
         except (ValueError, AttributeError):
             source, rows = None, None
         if not isinstance(source, dict) or "uri" not in source:
-            continue  # somebody else has listed it
+            continue  # not one that trainlib listed
         text = f"{source['uri']}, digest {data.digest}" + (f", {rows} rows" if rows is not None else "")
         if "source" in source:
             text += f", prepared from {source['source']}, digest {source['source_digest']}"
@@ -74,7 +75,7 @@ def _schema(facts: DatasetFacts) -> str | None:
 
 
 def _mlflow_type(kind: str) -> str:
-    """The name that MLflow has for a type.
+    """What MLflow calls a type of a column.
 
     Example:
         >>> _mlflow_type("int64"), _mlflow_type("double"), _mlflow_type("list<item: float>")

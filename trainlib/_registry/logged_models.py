@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trainlib import _storage as storage
 from trainlib._registry import tags
 from trainlib._registry.retention import SavedCheckpoint
+from trainlib._registry.store import default_store
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -39,7 +40,7 @@ class FoundCheckpoints:
 def read_checkpoints(client: MlflowClient, experiment_id: str, run_id: str) -> FoundCheckpoints:
     """Find the checkpoints of a run. Logged models that are something else are left out."""
     models = [model for model in _models_of_run(client, experiment_id, run_id) if tags.CHECKPOINT_INDEX in model.tags]
-    saved = [as_saved(model) for model in models if _is_ready(model)]
+    saved = [as_saved(model, client.tracking_uri) for model in models if _is_ready(model)]
     return FoundCheckpoints(
         saved=tuple(sorted(saved, key=lambda checkpoint: checkpoint.index)),
         unfinished=tuple(
@@ -75,8 +76,8 @@ def checkpoint_tags(
     return found
 
 
-def as_saved(model: LoggedModel) -> SavedCheckpoint:
-    """The checkpoint that a logged model is."""
+def as_saved(model: LoggedModel, uri: str) -> SavedCheckpoint:
+    """The checkpoint that a logged model is, in the store at ``uri``."""
     known = model.tags
     index = int(known[tags.CHECKPOINT_INDEX])
     score = known.get(tags.SCORE)
@@ -84,16 +85,25 @@ def as_saved(model: LoggedModel) -> SavedCheckpoint:
         index=index,
         iteration=int(known[tags.ITERATION]),
         model_id=model.model_id,
-        location=location_of(model, index),
+        location=location_of(model, index, uri),
         score=float(score) if score is not None else None,
         metrics=json.loads(known.get(tags.METRICS, "{}")),
         seconds=float(known.get(tags.SECONDS, "0")),
     )
 
 
-def location_of(model: LoggedModel, index: int) -> str:
-    """Where the files of a checkpoint are. The name of the folder tells which checkpoint it is."""
-    return storage.absolute(storage.join(model.artifact_location, checkpoint_name(index)))
+def location_of(model: LoggedModel, index: int, uri: str) -> str:
+    """Where the files of a checkpoint are. The name of the folder tells which checkpoint it is.
+
+    A location behind a tracking server leaves out which server. If the user's environment does not name that
+    server, the location does: a checkpoint can be read after its training, too.
+    """
+    location = storage.absolute(storage.join(model.artifact_location, checkpoint_name(index)))
+    if not location.startswith("mlflow-artifacts:") or uri == default_store().uri:
+        return location
+    from mlflow.store.artifact.mlflow_artifacts_repo import MlflowArtifactsRepository
+
+    return str(MlflowArtifactsRepository.resolve_uri(location, uri))
 
 
 def _is_ready(model: LoggedModel) -> bool:

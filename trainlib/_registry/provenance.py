@@ -15,7 +15,7 @@ from trainlib._registry import tags
 
 @dataclass(frozen=True)
 class Driver:
-    """The process that coordinates a training. Another process can tell from it whether it still lives."""
+    """The process that coordinates a training. Another process can find out whether it still runs."""
 
     host: str
     pid: int
@@ -23,10 +23,12 @@ class Driver:
 
     @classmethod
     def this(cls) -> Driver:
+        """The present process."""
         return cls(socket.gethostname(), os.getpid(), _started(os.getpid()) or "")
 
     @classmethod
     def parse(cls, text: str) -> Driver:
+        """The process that a tag of a run names."""
         host, pid, started = text.rsplit(":", 2)
         return cls(host, int(pid), started)
 
@@ -34,12 +36,12 @@ class Driver:
         return f"{self.host}:{self.pid}:{self.started}"
 
     def is_gone(self) -> bool:
-        """Whether it is known to have ended. A process of another machine is not known to have."""
+        """Whether it has ended. For a process on another machine the answer is no: it cannot be known from here."""
         return self.host == socket.gethostname() and _started(self.pid) != self.started
 
 
 def _started(pid: int) -> str | None:
-    """When a process was started: pids are used again, pairs of pid and start are not. None if it is gone."""
+    """When a process was started; None if it has ended. Pids are used again, but not with the same start."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return None if state == "Z" else rest[18]
@@ -48,7 +50,7 @@ def _started(pid: int) -> str | None:
 
 
 def _exists(pid: int) -> str | None:
-    """Without /proc, all that can be told is whether there is such a process."""
+    """Whether there is such a process, which is all that can be known without /proc: None if there is none."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Which checkpoints are the best, and which may go. Pure: nothing is deleted here."""
+"""Which checkpoints are the best, and which may be deleted. These functions only decide: they delete nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SavedCheckpoint:
 
 
 def by_quality(saved: Sequence[SavedCheckpoint], config: CheckpointConfig) -> list[SavedCheckpoint]:
-    """The worst first, the best last. Without a score the newest is the best; NaN is worse than any number."""
+    """The checkpoints from worst to best. Without a score the newest is the best; NaN is worse than any number."""
     if config.checkpoint_score_attribute is None:
         return sorted(saved, key=lambda checkpoint: checkpoint.index)
     sign = 1.0 if config.checkpoint_score_order == "max" else -1.0
@@ -44,7 +44,7 @@ def best(saved: Sequence[SavedCheckpoint], config: CheckpointConfig) -> list[Sav
 
 
 def expendable(saved: Sequence[SavedCheckpoint], config: CheckpointConfig) -> list[SavedCheckpoint]:
-    """Those that may be deleted. Never the newest: a retry resumes from it."""
+    """The checkpoints that may be deleted. The newest is never among them: a retry resumes from it."""
     if not saved:
         return []
     newest = max(saved, key=lambda checkpoint: checkpoint.index)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from trainlib import _storage as storage
 
-__all__ = ["TrackingStore", "current_store"]
+__all__ = ["TrackingStore", "absolute_uri", "current_store", "default_store"]
 
 _URI, _TOKEN = "MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN"
 # What trainlib wants of MLflow wherever the user has not said otherwise.
@@ -52,10 +52,12 @@ class TrackingStore:
 
 
 def current_store() -> TrackingStore:
-    """The store in use where this is called. Otherwise the one that ``MLFLOW_TRACKING_URI`` names, or else the
-    database in trainlib's home folder."""
-    if (chosen := _chosen.get()) is not None:
-        return chosen
+    """The store in use where this is called, or else the default."""
+    return _chosen.get() or default_store()
+
+
+def default_store() -> TrackingStore:
+    """The store that the user's ``MLFLOW_TRACKING_URI`` names, or else the database in trainlib's home folder."""
     environment = _process.users_environment()
     uri = environment.get(_URI) or f"sqlite:///{storage.home() / 'mlflow.db'}"
     return TrackingStore(absolute_uri(uri), environment.get(_TOKEN) or None)

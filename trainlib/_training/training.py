@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,22 +18,18 @@ from trainlib._execution.events import (
     Started,
     Tick,
 )
-from trainlib._execution.plan import AttemptPlan
-from trainlib._execution.worker_session import Assignment
 from trainlib._registry.attempts import Outcome
 from trainlib._registry.checkpoints import CheckpointStore, as_checkpoint
-from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.run import RegisteredRun
 from trainlib._training.display import Display
 from trainlib._training.judges import Judge, Verdict, rule, stop_judges
 from trainlib._training.notifying import Notifier
+from trainlib._training.planning import plan_attempt, trial_id_of
 from trainlib._training.recorder import Recorder
 from trainlib._training.retry_policy import Decision, decide
 from trainlib.callbacks import Callback, Trial
-from trainlib.checkpoint import Checkpoint
 from trainlib.errors import TrainingFailedError
 from trainlib.result import Result
-from trainlib.session import TrainContext
 
 if TYPE_CHECKING:
     from trainlib._data.ingest import Ingest
@@ -93,7 +87,7 @@ class Training:
         self._ingest = ingest
         self._kept_preprocessor = kept_preprocessor
         trial = Trial(
-            trial_id=run.run_id[:8],
+            trial_id=trial_id_of(run),
             trainable_name=type(trainer).__name__,
             config=dict(trainer.train_loop_config or {}),
             local_path=str(run.log_dir),
@@ -136,8 +130,10 @@ class Training:
         self.display.status(
             f"attempt {number}, from {resumed_from}" if resumed_from is not None else "starting the workers"
         )
+        in_step = any(judge.in_step for judge in self._judges)
+        plan = plan_attempt(number, self._trainer, self.run, resume_from=newest, in_step=in_step, ingest=self._ingest)
         try:
-            with Attempt(self._plan(number, newest)) as attempt:
+            with Attempt(plan) as attempt:
                 self._follow(attempt)
             self._record.require_saved()
         except BaseException as error:
@@ -147,39 +143,6 @@ class Training:
             raise failure from error
         self._record.attempt_succeeded(number, self.outcome, resumed_from)
         return self._record.result(attempt.returned)
-
-    def _plan(self, number: int, newest: SavedCheckpoint | None) -> AttemptPlan:
-        trainer, run = self._trainer, self.run
-        resume = as_checkpoint(newest) if newest is not None else trainer.resume_from_checkpoint
-        assignment = Assignment(
-            context=TrainContext(
-                trial_name=run.name,
-                trial_id=self._notifier.trial.trial_id,
-                trial_dir=str(run.log_dir),
-                trial_resources=trainer.scaling_config.worker_resources,
-                experiment_name=run.experiment_name,
-                storage_path=run.artifact_root,
-                run_id=run.run_id,
-            ),
-            iterations_done=newest.iteration if newest is not None else 0,
-            next_checkpoint=newest.index + 1 if newest is not None else _number_of(resume),
-            resume_from=resume,
-            checkpoint_config=trainer.run_config.checkpoint_config,
-            staging=run.checkpoints.make_staging_folder(),
-            shares_disk=run.checkpoints.is_local,
-            in_step=any(judge.in_step for judge in self._judges),
-            environment=run.store.environment,
-            import_path=[os.path.abspath(path) for path in sys.path],
-        )
-        return AttemptPlan(
-            number=number,
-            scaling=trainer.scaling_config,
-            backend=trainer.backend_config,
-            function=trainer.bound_function(),
-            assignment=assignment,
-            spares=trainer.run_config.failure_config.max_failures != 0,
-            ingest=self._ingest,
-        )
 
     def _follow(self, attempt: Attempt) -> None:
         """Take in what happens in an attempt, until it ends and its checkpoints are saved."""
@@ -315,15 +278,3 @@ class Training:
             cancelled = error is not None and not isinstance(error, Exception)
             self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")
             self.display.close()
-
-
-def _number_of(checkpoint: Checkpoint | None) -> int:
-    """The number of a checkpoint that a training starts from: it counts on from there, as Ray's guide shows."""
-    if checkpoint is None:
-        return 0
-    kind, held = checkpoint.get_internal_representation()
-    if kind == "dict":
-        return int(held.get("_current_checkpoint_id", 0))
-    name = str(held).rstrip("/").rsplit("/", 1)[-1]
-    number = name.removeprefix("checkpoint_")
-    return int(number) if number != name and number.isdigit() else 0

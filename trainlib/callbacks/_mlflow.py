@@ -36,7 +36,8 @@ class MLflowLoggerCallback(LoggerCallback):
             registry_uri: If given, it has to be the same as ``tracking_uri``.
             experiment_name: The MLflow experiment of the training.
             tags: Tags of its MLflow run.
-            tracking_token: The token that the tracking server asks for.
+            tracking_token: The token that the tracking server asks for. To read checkpoints from that server after the
+                training, set ``MLFLOW_TRACKING_TOKEN``.
             save_artifact: Whether the files in the training's folder are saved with the run when it ends.
         """
         if registry_uri is not None and registry_uri != tracking_uri:
