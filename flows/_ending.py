@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from prefect.runtime import flow_run
 from prefect.settings import (
@@ -26,7 +25,7 @@ from prefect.settings import (
 from trainlib.flows._embedded import answers
 from trainlib.flows._undelivered import keep_state
 
-__all__ = ["Ending", "outlives_prefect", "patient_caller"]
+__all__ = ["Ending", "kept_in", "outliving_prefect"]
 
 # How long the end of a flow run waits for a server that does not answer.
 WAIT_S = 30.0
@@ -35,7 +34,6 @@ _TRIES = {PREFECT_CLIENT_MAX_RETRIES: 3, PREFECT_API_REQUEST_TIMEOUT: 10.0}
 
 _log = logging.getLogger("trainlib")
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -53,32 +51,26 @@ _current: ContextVar[Ending | None] = ContextVar("ending", default=None)
 
 
 @contextmanager
-def patient_caller() -> Iterator[Ending]:
-    """For whoever calls a flow: within the block, what a flow gave is in the ending that this yields."""
-    with ExitStack() as settings:
-        settings.enter_context(temporary_settings(_TRIES))
-        ending = Ending(settings=settings)
+def kept_in(ending: Ending) -> Iterator[None]:
+    """For whoever calls a flow: within the block, what the flow gives is kept in ``ending``."""
+    with ending.settings:
+        ending.settings.enter_context(temporary_settings(_TRIES))
         token = _current.set(ending)
         try:
-            yield ending
+            yield
         finally:
             _current.reset(token)
 
 
-def outlives_prefect(function: Callable[P, R]) -> Callable[P, R]:
-    """For the function of a flow: keep what it gives, and wait a while for a server that does not answer at the end."""
-
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            value = function(*args, **kwargs)
-        except Exception as error:
-            _end(Ending(True, error=error))
-            raise
-        _end(Ending(True, value=value))
-        return value
-
-    return run
+def outliving_prefect(work: Callable[[], R]) -> R:
+    """Do the work of a flow, keep what it gives, and wait a while for a server that does not answer at the end."""
+    try:
+        value = work()
+    except Exception as error:
+        _end(Ending(True, error=error))
+        raise
+    _end(Ending(True, value=value))
+    return value
 
 
 def _end(ended: Ending) -> None:

@@ -21,7 +21,7 @@ from trainlib._registry.store import TrackingStore, current_store
 from trainlib.config import ScalingConfig
 from trainlib.errors import TrainlibError
 from trainlib.flows import _embedded as embedded
-from trainlib.flows._ending import patient_caller
+from trainlib.flows._ending import Ending, kept_in
 
 # What Prefect logs for people who watch a flow. Here the terminal shows the training itself, and errors are raised.
 _PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
@@ -36,7 +36,8 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
         ConnectionFailedError: Ray, Prefect or MLflow does not answer; nothing has been started then.
     """
     failure: BaseException
-    with _terminates(), _shows_trainings(), patient_caller() as ending:
+    ending = Ending()
+    with _terminates(), _shows_trainings():
         try:
             cluster.require_answer()
             require_answer(store.uri)
@@ -47,7 +48,8 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
                 warm_up.wait()  # or a Ray that starts now would hand this store's token on to the next training's workers
             connect(store)
             embedded.wait()
-            return flow()
+            with kept_in(ending):
+                return flow()
         except TerminationSignal:
             failure = SystemExit(128 + signal.SIGTERM)
         except KeyboardInterrupt:

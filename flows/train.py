@@ -12,7 +12,7 @@ from trainlib._training.retry_policy import most_retries
 from trainlib._training.terminal import Terminal
 from trainlib.callbacks._mlflow import store_of
 from trainlib.flows._embedded import flow_run_url
-from trainlib.flows._ending import outlives_prefect
+from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._interrupted import mark_interrupted
 from trainlib.flows._local import shows_trainings
 from trainlib.flows.spec import TrainSpec
@@ -33,14 +33,13 @@ def run_name(trainer: DataParallelTrainer) -> str:
     flow_run_name="train · {spec.framework} x{spec.scaling_config.num_workers}",
     persist_result=False,
 )
-@outlives_prefect
 def train(spec: TrainSpec) -> Result:
     """Train on a gang of Ray workers, with retries that resume, recorded in one MLflow run.
 
     Args:
         spec: What to train, on how many workers, and how it is kept.
     """
-    return train_here(spec.inspected())
+    return outliving_prefect(lambda: train_here(spec.inspected()))
 
 
 def train_here(inspected: InspectedTrainer) -> Result:

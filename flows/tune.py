@@ -18,7 +18,7 @@ from trainlib._training.retry_policy import most_retries
 from trainlib.callbacks._mlflow import store_of
 from trainlib.errors import SweepFailedError
 from trainlib.flows._embedded import flow_run_url
-from trainlib.flows._ending import outlives_prefect
+from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._interrupted import mark_interrupted
 from trainlib.flows._local import shows_trainings
 from trainlib.flows.tune_spec import TuneSpec
@@ -41,14 +41,13 @@ _CANCEL_S = 8.0
 
 
 @flow(name="tune", flow_run_name="tune · {spec.title}", persist_result=False)
-@outlives_prefect
 def tune(spec: TuneSpec) -> ResultGrid:
     """Try a training with many settings, and compare what comes out in MLflow.
 
     Args:
         spec: What to train, what to try, and how.
     """
-    return tune_here(spec.tuner())
+    return outliving_prefect(lambda: tune_here(spec.tuner()))
 
 
 def tune_here(tuner: Tuner) -> ResultGrid:
