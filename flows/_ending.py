@@ -32,6 +32,9 @@ WAIT_S = 30.0
 # Prefect's client tries for more than a minute by default, and gives each try a minute.
 _TRIES = {PREFECT_CLIENT_MAX_RETRIES: 3, PREFECT_API_REQUEST_TIMEOUT: 10.0}
 
+# Prefect's threads that send logs and events complain in the terminal about each that a server did not take.
+_BACKGROUND_LOGGERS = ("prefect.events.clients", "prefect._internal.concurrency")
+
 _log = logging.getLogger("trainlib")
 
 R = TypeVar("R")
@@ -45,6 +48,9 @@ class Ending:
     value: Any = None
     error: BaseException | None = None
     settings: ExitStack = field(default_factory=ExitStack)
+    """What holds for Prefect's client until the caller has what the flow gave."""
+    server_is_gone: bool = False
+    """Whether the server did not answer at the end."""
 
 
 _current: ContextVar[Ending | None] = ContextVar("ending", default=None)
@@ -53,13 +59,29 @@ _current: ContextVar[Ending | None] = ContextVar("ending", default=None)
 @contextmanager
 def kept_in(ending: Ending) -> Iterator[None]:
     """For whoever calls a flow: within the block, what the flow gives is kept in ``ending``."""
+    for name in _BACKGROUND_LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ending.settings:
         ending.settings.enter_context(temporary_settings(_TRIES))
+        ending.settings.enter_context(_undelivered_logs_are_dropped(ending))
         token = _current.set(ending)
         try:
             yield
         finally:
             _current.reset(token)
+
+
+@contextmanager
+def _undelivered_logs_are_dropped(ending: Ending) -> Iterator[None]:
+    """Prefect's log handler has no other switch for what it prints about lines that a server did not take.
+
+    It goes on printing until the process ends, so that a server that is gone stays without complaints.
+    """
+    before, logging.raiseExceptions = logging.raiseExceptions, False
+    try:
+        yield
+    finally:
+        logging.raiseExceptions = before and not ending.server_is_gone
 
 
 def outliving_prefect(work: Callable[[], R]) -> R:
@@ -89,7 +111,9 @@ def _end(ended: Ending) -> None:
                 "it will tell it.",
                 url,
             )
-            if ending is not None:  # or the engine would try for long
+            if ending is not None:
+                ending.server_is_gone = True
+                # Or the engine would try for long.
                 ending.settings.enter_context(temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}))
             return
         time.sleep(0.2)
