@@ -10,6 +10,7 @@ import concurrent.futures
 import contextlib
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -160,10 +161,12 @@ class MetricWriter:
 
     def _wait_until(self, done: Callable[[], bool]) -> None:
         """Wait with the lock held. Raises an error for what was refused, once, and when MLflow is away for too long."""
+        started = time.monotonic()
         while not done():
             if self._refused is not None and not self._closed:
                 break
-            if self._patience.is_over and self._left():
+            # It may just have come back: at least one more try is waited for.
+            if self._patience.is_over and self._patience.failed_since(started) and self._left():
                 kept = f" What it has not recorded is in {self._unsaved.path}." if self._unsaved.exists else ""
                 raise ConnectionFailedError(self._patience.complaint() + kept)
             self._changed.wait(_LOOK_S)

@@ -145,6 +145,12 @@ class Patience:
             now = time.monotonic()
             return now - self._counts_from >= self._limit_s or (self._deadline is not None and now >= self._deadline)
 
+    def failed_since(self, moment: float) -> bool:
+        """Whether MLflow was tried in vain since then, or is not to be waited for any more."""
+        with self._changed:
+            hurried = self._deadline is not None and time.monotonic() >= self._deadline
+            return hurried or self._failed_at >= moment
+
     def complaint(self) -> str:
         """What is wrong, for an error."""
         since = self._away_since
