@@ -43,6 +43,7 @@ Upload = Callable[[str, str], None]
 
 # How long to wait before the store is tried again. What fails once more after the last pause has failed.
 PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+_LOOK_S = 0.5
 # Errors that the same try would give again.
 _HOPELESS = (
     *(ValueError, TypeError, ImportError, FileNotFoundError, PermissionError, NotADirectoryError),
@@ -102,6 +103,8 @@ class CheckpointStore:
         self._to_delete: list[SavedCheckpoint] = []
         """Those that could not be deleted when they should have been."""
         self._commits: dict[int, Future[None]] = {}
+        self._gave_up = False
+        """Whether commits were left under way, because somebody ended the training."""
         self._remarks: list[str] = []
         self.settled = -1
         """The newest checkpoint that is not being saved any more: it is saved, or could not be. They are saved in order."""
@@ -289,12 +292,18 @@ class CheckpointStore:
         over = [(index, commit) for index, commit in list(self._commits.items()) if commit.done()]
         return [LostCheckpoint(index, error) for index, commit in over if (error := commit.exception()) is not None]
 
-    def settle(self) -> list[LostCheckpoint]:
-        """Wait for all commits under way. Returns those that could not be saved; each is returned once."""
-        concurrent.futures.wait(self._commits.values())
+    def settle(self, *, give_up: Callable[[], bool] = lambda: False) -> list[LostCheckpoint]:
+        """Wait for all commits under way. Returns those that could not be saved; each is returned once.
+
+        Once ``give_up`` returns True, those that are still under way count as not saved.
+        """
+        while self.wait(timeout=_LOOK_S) and not give_up():
+            pass
         lost = self.lost()
+        left = [index for index, commit in self._commits.items() if not commit.done()]
+        self._gave_up = self._gave_up or bool(left)
         self._commits = {}
-        return lost
+        return [*lost, *(LostCheckpoint(index, TimeoutError("MLflow does not answer")) for index in left)]
 
     def remarks(self) -> list[str]:
         """What a person should know since the last call."""
@@ -346,8 +355,8 @@ class CheckpointStore:
 
     def close(self) -> None:
         """Wait for all commits under way, and remove what was never committed."""
-        self._creations.shutdown(wait=True)
-        self._thread.shutdown(wait=True)
+        for thread in (self._creations, self._thread):
+            thread.shutdown(wait=not self._gave_up, cancel_futures=self._gave_up)
         self.clear_staging()
 
     def _delete(self, saved: SavedCheckpoint) -> None:

@@ -208,7 +208,12 @@ class Recorder:
         """
         if quickly:
             self._run.patience.hurry(_HURRY_S)
-        self._remarks += [self._describe(lost) for lost in self._run.checkpoints.settle()]
+
+        def give_up() -> bool:
+            self._remarks += self._run.remarks()  # which is when an MLflow that hangs is noticed
+            return quickly and self._run.patience.is_over
+
+        self._remarks += [self._describe(lost) for lost in self._run.checkpoints.settle(give_up=give_up)]
         self._run.checkpoints.clear_staging()
         if not self._run.patience.is_waiting:
             with contextlib.suppress(Exception):  # the next attempt, or the end of the training, tries again
