@@ -38,5 +38,11 @@ class FlakyFileSystem(LocalFileSystem):
             raise OSError("503 SlowDown: the store is busy")
         Path(rpath).write_bytes(Path(lpath).read_bytes())
 
+    def get_file(self, rpath: str, lpath: str, callback: Any = None, outfile: Any = None, **kwargs: Any) -> None:
+        if Path(rpath).is_dir():
+            os.makedirs(lpath, exist_ok=True)
+        else:
+            Path(lpath).write_bytes(Path(rpath).read_bytes())
+
 
 fsspec.register_implementation("flaky", FlakyFileSystem, clobber=True)
