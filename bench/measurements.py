@@ -101,6 +101,15 @@ MEASUREMENTS = (
         target=1.0,
     ),
     Measurement(
+        "checkpoint-saved",
+        "the same directory until it is safe from a power loss",
+        "saved_s",
+        "s",
+        _trainlib("checkpoint_saved"),
+        Side("one copy, synced", "checkpoint_saved_copy"),
+        target=1.5,
+    ),
+    Measurement(
         "ingest",
         "rows per second into 2 workers, through a map step",
         "rows_per_s",

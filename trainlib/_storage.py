@@ -5,6 +5,7 @@ This module moves whole directories, and does not know what is in them.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -42,11 +43,17 @@ def local_path(location: str) -> Path | None:
     return Path(location).expanduser().absolute()
 
 
+def is_through_mlflow(location: str) -> bool:
+    """Whether only MLflow's own client can reach a location, through the tracking server."""
+    parsed = urlparse(location)
+    return parsed.scheme in _THROUGH_MLFLOW or (parsed.scheme in ("http", "https") and _SERVED_BY_MLFLOW in parsed.path)
+
+
 def exists(location: str) -> bool:
     """Whether a file or folder exists there."""
     if (path := local_path(location)) is not None:
         return path.exists()
-    if _is_through_mlflow(location):
+    if is_through_mlflow(location):
         return bool(_artifacts(location).list_artifacts())
     store, inner = filesystem(location)
     return bool(store.exists(inner))
@@ -55,13 +62,16 @@ def exists(location: str) -> bool:
 def upload(source: Path, location: str) -> None:
     """Move the folder ``source`` to ``location``, by a rename if possible, else by a copy.
 
-    On local disk the folder appears under its final name only when it is complete.
+    On local disk the folder appears under its final name only when it is complete, and both are safe from a power loss:
+    the files and folders are synced to the disk before the rename, and the folder around them after it.
     """
     if (target := local_path(location)) is not None:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        new = _make_folders(target.parent)
         _move(source, target)
+        for folder in (target.parent, *new):
+            _sync(folder)
         return
-    if _is_through_mlflow(location):
+    if is_through_mlflow(location):
         _artifacts(location).log_artifacts(str(source))
     else:
         store, inner = filesystem(location)
@@ -79,7 +89,7 @@ def download(location: str, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     if (source := local_path(location)) is not None:
         shutil.copytree(source, target, dirs_exist_ok=True)
-    elif _is_through_mlflow(location):
+    elif is_through_mlflow(location):
         _artifacts(location).download_artifacts("", dst_path=str(target))
     else:
         store, inner = filesystem(location)
@@ -90,7 +100,7 @@ def delete(location: str) -> None:
     """Remove the folder at ``location``, if it exists."""
     if (path := local_path(location)) is not None:
         shutil.rmtree(path, ignore_errors=True)
-    elif _is_through_mlflow(location):
+    elif is_through_mlflow(location):
         _artifacts(location).delete_artifacts()
     else:
         store, inner = filesystem(location)
@@ -99,14 +109,57 @@ def delete(location: str) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
+    if _same_disk(source, target.parent):
+        sync_folder(source)
+        try:
+            os.rename(source, target)
+            return
+        except OSError as error:
+            if error.errno != errno.EXDEV:  # one disk that is mounted twice
+                raise
+    # Another file system: copy to a temporary name first, so that the target is never incomplete.
+    aside = target.with_name(f".{target.name}.part")
+    shutil.rmtree(aside, ignore_errors=True)
     try:
-        os.rename(source, target)
-    except OSError:  # another file system: copy to a temporary name first, so that the target is never incomplete
-        aside = target.with_name(f".{target.name}.part")
-        shutil.rmtree(aside, ignore_errors=True)
         shutil.copytree(source, aside)
+        sync_folder(aside)
         os.rename(aside, target)
-        shutil.rmtree(source)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    shutil.rmtree(source)
+
+
+def _same_disk(source: Path, target: Path) -> bool:
+    return os.stat(source).st_dev == os.stat(target).st_dev
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until a folder, everything in it, and their names are on the disk."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            if os.path.isfile(path):  # not a pipe, nor a link that leads nowhere
+                _sync(path)
+        _sync(root)
+
+
+def _sync(path: str | Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot sync a folder
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make a folder and those around it. Returns the parents whose contents changed by that, the innermost first."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return [each.parent for each in missing]
 
 
 def read_text(location: str) -> str | None:
@@ -132,11 +185,6 @@ def filesystem(location: str):  # type: ignore[no-untyped-def]
         return fsspec.core.url_to_fs(location)
     except (ImportError, ValueError) as error:
         raise ValueError(f"cannot reach {location}: {error}") from error
-
-
-def _is_through_mlflow(location: str) -> bool:
-    parsed = urlparse(location)
-    return parsed.scheme in _THROUGH_MLFLOW or (parsed.scheme in ("http", "https") and _SERVED_BY_MLFLOW in parsed.path)
 
 
 def _artifacts(location: str):  # type: ignore[no-untyped-def]

@@ -159,6 +159,17 @@ class CheckpointConfig(_Config):
     checkpoint_score_order: Literal["max", "min"] = Field(
         default="max", description="Whether a high or a low score is better."
     )
+    max_staged: int = Field(
+        default=16,
+        ge=1,
+        strict=True,
+        description="How many checkpoints may wait on a worker's disk until the store has them. With more, report() waits.",
+    )
+    max_staged_gib: float = Field(
+        default=32.0,
+        gt=0,
+        description="How many GiB such checkpoints may take together. With more, report() waits. One may always wait.",
+    )
 
 
 class FailureConfig(_Config):
@@ -170,7 +181,11 @@ class FailureConfig(_Config):
     """
 
     max_failures: int = Field(
-        default=0, ge=-1, strict=True, description="Retries after a lost worker. -1 retries for ever."
+        default=0,
+        ge=-1,
+        strict=True,
+        description="Retries after a lost worker, a checkpoint that could not be saved, or a server that was away for too "
+        "long. -1 retries for ever.",
     )
     max_preemptions: int = Field(
         default=-1,
@@ -184,6 +199,12 @@ class FailureConfig(_Config):
         description="Count an exception of the training function as a failure that is retried. It rarely heals.",
     )
     fail_fast: bool = Field(default=False, strict=True, description="In a sweep: the first failed trial ends it.")
+    mlflow_timeout_min: float = Field(
+        default=10.0,
+        ge=0,
+        description="Minutes to wait for MLflow when it is away or hangs. The training goes on meanwhile. If a checkpoint "
+        "cannot be recorded by then, the attempt has failed.",
+    )
 
 
 Stop = dict[str, float] | Callable[[str, dict[str, Any]], bool] | None

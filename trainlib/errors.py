@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CapacityError",
     "CheckpointNotFoundError",
+    "CheckpointNotSavedError",
     "CheckpointsNeededError",
     "ConnectionFailedError",
     "DataError",
@@ -105,6 +106,10 @@ class ConnectionFailedError(TrainlibError):
 
 class CheckpointNotFoundError(TrainlibError, FileNotFoundError):
     """There is no checkpoint at the given location."""
+
+
+class CheckpointNotSavedError(TrainlibError):
+    """A checkpoint was reported, but the store did not accept it, and no newer one was saved."""
 
 
 class DataError(TrainlibError, ValueError):

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from trainlib import CheckpointConfig
+from trainlib._registry import checkpoints
 from trainlib._registry.checkpoints import CheckpointStore
 from trainlib._registry.logged_models import read_checkpoints
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr(checkpoints, "PAUSES_S", (0.05, 0.05))
 
 
 @pytest.fixture
@@ -38,10 +44,16 @@ def stage(store: CheckpointStore, index: int) -> str:
     return str(folder)
 
 
+def commit(store: CheckpointStore, index: int, folder: str, *, upload=shutil.move, flush_metrics=lambda: None, **facts):
+    facts = {"metrics": {}, "score": None, "seconds": 0.0, **facts}
+    pending = store.create_in_background(index=index, iteration=index + 1, **facts)
+    store.commit_in_background(index, pending, folder, upload=upload, flush_metrics=flush_metrics)
+    return pending.result()
+
+
 def save(store: CheckpointStore, index: int) -> None:
     folder = stage(store, index)
-    pending = store.create(index=index, iteration=index + 1, metrics={"loss": 0.5}, score=None, seconds=0.0)
-    store.commit_in_background(pending, folder, upload=shutil.move, flush_metrics=lambda: None)
+    commit(store, index, folder, metrics={"loss": 0.5})
     assert store.settle() == []
 
 
@@ -69,6 +81,7 @@ def test_a_checkpoint_becomes_visible_when_its_files_and_its_metrics_are_there(n
 
     def upload(path: str, location: str) -> None:
         assert found(store).saved == ()
+        assert len(found(store).unfinished) == 1
         seen.append("upload")
         shutil.move(path, location)
 
@@ -76,9 +89,8 @@ def test_a_checkpoint_becomes_visible_when_its_files_and_its_metrics_are_there(n
         assert found(store).saved == ()
         seen.append("flush")
 
-    pending = store.create(index=0, iteration=1, metrics={"loss": 0.5}, score=0.5, seconds=2.0)
-    assert found(store).unfinished[0].model_id == pending.model_id
-    store.commit_in_background(pending, folder, upload=upload, flush_metrics=flush_metrics)
+    more = {"metrics": {"loss": 0.5}, "score": 0.5, "seconds": 2.0}
+    pending = commit(store, 0, folder, upload=upload, flush_metrics=flush_metrics, **more)
     assert store.settle() == []
     assert seen == ["upload", "flush"]
     assert found(store).saved == (pending,)
@@ -88,16 +100,76 @@ def test_a_checkpoint_becomes_visible_when_its_files_and_its_metrics_are_there(n
 
 def test_a_checkpoint_whose_upload_fails_leaves_nothing(new_store):
     store = new_store("failing")
+    tries = 0
 
     def upload(path: str, location: str) -> None:
+        nonlocal tries
+        tries += 1
+        shutil.copytree(path, location, dirs_exist_ok=True)
         raise OSError("the disk is full")
 
-    pending = store.create(index=0, iteration=1, metrics={}, score=None, seconds=0.0)
-    store.commit_in_background(pending, stage(store, 0), upload=upload, flush_metrics=lambda: None)
+    pending = commit(store, 0, stage(store, 0), upload=upload)
     assert [str(error) for error in store.settle()] == ["the disk is full"]
     assert store.settle() == [], "an error is told once"
     assert found(store).saved == found(store).unfinished == ()
     assert store.newest() is None
+    assert tries == 3
+    assert not Path(pending.location).exists(), "bytes of a checkpoint that does not exist"
+    assert store.settled == 0, "it is waited for no more"
+    store.close()
+
+
+def test_an_upload_that_fails_is_tried_again(new_store):
+    store = new_store("one in two")
+    tries = 0
+
+    def upload(path: str, location: str) -> None:
+        nonlocal tries
+        tries += 1
+        if tries % 2:
+            raise OSError("the store is busy")
+        shutil.move(path, location)
+
+    for index in range(3):
+        commit(store, index, stage(store, index), upload=upload)
+    assert store.settle() == []
+    assert tries == 6
+    assert [saved.index for saved in found(store).saved] == [0, 1, 2]
+    store.close()
+
+
+def test_an_upload_that_would_fail_again_is_not(new_store):
+    store = new_store("hopeless")
+    tries = 0
+
+    def upload(path: str, location: str) -> None:
+        nonlocal tries
+        tries += 1
+        raise PermissionError("read-only bucket")
+
+    commit(store, 0, stage(store, 0), upload=upload)
+    assert [(lost.index, str(lost)) for lost in store.lost() or store.settle()] == [(0, "read-only bucket")]
+    assert tries == 1
+    store.close()
+
+
+def test_what_goes_wrong_after_a_checkpoint_is_saved_is_a_warning(new_store, tmp_path):
+    store = new_store("afterwards", num_to_keep=1)
+    (tmp_path / "checkpoint_000000" / "something").mkdir(parents=True)  # a folder in the place of the link
+    save(store, 0)
+    (warning,) = store.remarks()
+    assert "checkpoint_000000 is saved, but could not be linked" in warning
+    newest = store.newest()
+    assert newest is not None
+    assert newest.index == 0
+    save(store, 1)  # what cannot be unlinked cannot be pruned
+    (warning,) = store.remarks()
+    assert "checkpoint_000000 could not be deleted" in warning
+    assert [saved.index for saved in store.best()] == [1]
+    shutil.rmtree(tmp_path / "checkpoint_000000")
+    store.prune()
+    assert store.remarks() == []
+    assert not Path(newest.location).exists()
     store.close()
 
 

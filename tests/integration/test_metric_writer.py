@@ -43,9 +43,7 @@ def test_flush_does_not_wait_for_what_comes_meanwhile(registry, tmp_path):
     assert steps == list(range(1, reached + 1))
 
 
-def test_points_that_mlflow_does_not_take_are_kept_in_a_file(registry, tmp_path, monkeypatch):
-    monkeypatch.setattr(metric_writer, "GIVE_UP_S", 0.5)
-    monkeypatch.setattr(metric_writer, "RETRY_S", 0.2)
+def test_points_that_mlflow_does_not_take_are_kept_in_a_file(registry, tmp_path):
     run = registry.create_run(registry.create_experiment("unsaved"))
     writer = MetricWriter(registry, run.info.run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
     registry.delete_run(run.info.run_id)  # MLflow refuses points of a deleted run

@@ -77,7 +77,17 @@ class Attempt:
 
     def store(self, folder: str, location: str) -> None:
         """Have rank 0 bring a folder on its disk to where checkpoints are kept, and wait for it."""
-        gather([self._rank_zero.store.remote(folder, location)])
+        try:
+            gather([self._rank_zero.store.remote(folder, location)])
+        except ray.exceptions.RayTaskError as error:  # it has the worker's whole traceback in it, with colours
+            raise error.cause if isinstance(error.cause, Exception) else OSError(str(error.cause)) from None
+        except ray.exceptions.RayError as error:
+            raise FileNotFoundError(f"rank 0 is gone, and the files with it: {why(error)}") from None
+
+    def settle_checkpoints(self, newest: int) -> None:
+        """Tell rank 0 that its checkpoints up to this number wait on its disk no more."""
+        if self._conversation is not None:
+            self._conversation.settle_checkpoints(newest)
 
     @property
     def returned(self) -> list[Any]:

@@ -13,7 +13,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from trainlib.errors import CapacityError, ConnectionFailedError
+from trainlib.errors import CapacityError, CheckpointNotSavedError, ConnectionFailedError
 
 __all__ = ["Cause", "cause_of"]
 
@@ -24,11 +24,15 @@ class Cause(StrEnum):
     USER = "user"
     """The training function raised. It would raise again, so it is not retried unless asked for."""
     WORKER = "worker"
-    """A worker process, or a server, died or stopped answering. Counts against ``max_failures``."""
+    """A worker process died or stopped answering. Counts against ``max_failures``."""
     PREEMPTED = "preempted"
     """A node was drained or lost. Counts against ``max_preemptions``, since no code is to blame."""
     CAPACITY = "capacity"
     """The cluster had no room for the gang in the time given. Not retried: waiting has been done."""
+    STORAGE = "storage"
+    """A checkpoint could not be saved, and no newer one was. Counts against ``max_failures``."""
+    SERVICE = "service"
+    """MLflow, or another server, was away for too long. Counts against ``max_failures``."""
     CANCELLED = "cancelled"
     """Somebody ended it. Never retried."""
 
@@ -42,7 +46,9 @@ def cause_of(error: BaseException, *, node_lost: bool = False) -> Cause:
     if isinstance(error, (NodeDiedError, ActorUnschedulableError)):  # the node went before the worker came
         return Cause.PREEMPTED
     if isinstance(error, ConnectionFailedError):  # a server that does not answer now may answer a retry
-        return Cause.WORKER
+        return Cause.SERVICE
+    if isinstance(error, CheckpointNotSavedError):
+        return Cause.STORAGE
     if isinstance(error, (ActorUnavailableError, TimeoutError)):  # nobody answers, and Ray does not know why
         return Cause.PREEMPTED if node_lost else Cause.WORKER
     if isinstance(error, RayActorError):

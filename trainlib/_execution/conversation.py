@@ -18,6 +18,7 @@ from trainlib._execution.events import (
     EpochRead,
     Failed,
     Finished,
+    Note,
     Output,
     Report,
     Tick,
@@ -61,6 +62,7 @@ class Conversation:
         self._returned_at: dict[int, float] = {}
         self._left: set[int] = set()
         self._stopped_at: float | None = None
+        self._settled = plan.assignment.next_checkpoint - 1
         self._silence = SilenceWatch([member.facts for member in group.members], inspect_process)
 
     @property
@@ -126,6 +128,12 @@ class Conversation:
             for member in self._members:
                 member.actor.stop.remote()
 
+    def settle_checkpoints(self, newest: int) -> None:
+        """Tell rank 0 that its checkpoints up to this number wait on its disk no more."""
+        if newest > self._settled:
+            self._settled = newest
+            self._members[0].actor.settle_checkpoints.remote(newest)
+
     def _context(self, member: Member) -> TrainContext:
         place = member.place
         return replace(
@@ -168,6 +176,8 @@ class Conversation:
                     yield from self._on_report(rank, event)
                 case Output() | EpochRead():
                     yield replace(event, rank=rank)
+                case Note():
+                    yield event
                 case Finished():
                     self._finished[rank] = event
                     self._returned_at[rank] = time.monotonic()

@@ -125,5 +125,5 @@ class Failed:
         return cls(pickled, f"{type(error).__name__}: {error}", text, time.time())
 
 
-WorkerEvent = Report | EpochRead | Output | Finished | Failed
+WorkerEvent = Note | Report | EpochRead | Output | Finished | Failed
 AttemptEvent = Note | DataOpened | Started | Tick | Report | EpochRead | Output

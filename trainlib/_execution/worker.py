@@ -125,6 +125,12 @@ class Worker:
         if self._session is not None:
             self._session.others_left(ranks)
 
+    @ray.method(concurrency_group="control")
+    def settle_checkpoints(self, newest: int) -> None:
+        """The checkpoints up to this number wait on this disk no more."""
+        if self._session is not None:
+            self._session.settle_checkpoints(newest)
+
     @ray.method(concurrency_group="storage")
     def store(self, staged: str, location: str) -> None:
         """Bring a staged checkpoint to where it is kept."""

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainlib._execution.events import EpochRead, Failed, Report, StagedCheckpoint
+from trainlib._execution.events import EpochRead, Failed, Note, Report, StagedCheckpoint
 from trainlib._execution.metrics import as_numbers
 from trainlib._execution.outbox import Outbox
+from trainlib._execution.waiting_room import WaitingRoom
 from trainlib.checkpoint import DICT_FILE, PREPROCESSOR_FILE, PREPROCESSOR_KEY, Checkpoint, dump
 from trainlib.config import CheckpointConfig
 from trainlib.errors import DataError, OutOfStepError, ScoreNotReportedError
@@ -75,6 +76,8 @@ class WorkerSession:
         self._slowest = 0
         self._moved = threading.Condition()
         self._stopping = False
+        self._waiting_room = WaitingRoom(assignment.checkpoint_config)
+        self._has_said_it_waits = False
 
     # -- called by the training function --------------------------------------------------------------
 
@@ -125,6 +128,12 @@ class WorkerSession:
                 self._slowest = reports
                 self._moved.notify_all()
 
+    def settle_checkpoints(self, newest: int) -> None:
+        """The checkpoints up to this number are saved, or could not be."""
+        with self._moved:
+            self._waiting_room.leave(newest)
+            self._moved.notify_all()
+
     def others_left(self, ranks: list[int]) -> None:
         """These ranks have returned. An epoch starts on all ranks at once, so there is none any more."""
         left = OutOfStepError(
@@ -160,6 +169,7 @@ class WorkerSession:
         index = self._next_checkpoint
         kind, held = checkpoint.get_internal_representation()
         score = self._score(held if kind == "dict" else {}, metrics)
+        self._wait_for_room()
         # The random part keeps two processes apart that write the same checkpoint, one of them not yet
         # known to be lost.
         folder = Path(self._assignment.staging) / uuid.uuid4().hex / f"checkpoint_{index:06d}"
@@ -177,7 +187,21 @@ class WorkerSession:
             with open(folder / PREPROCESSOR_FILE, "wb") as file:
                 dump(preprocessor, file)
         self._next_checkpoint += 1
+        with self._moved:
+            self._waiting_room.enter(index, _size_of(folder))
         return StagedCheckpoint(index, os.fspath(folder), score)
+
+    def _wait_for_room(self) -> None:
+        """Wait until the store has caught up, if too many checkpoints wait for it. Otherwise they would fill the disk."""
+        with self._moved:
+            if not self._waiting_room.is_full:
+                return
+            if not self._has_said_it_waits:
+                self._has_said_it_waits = True
+                self._outbox.put(Note(f"report() waits: {self._waiting_room}"))
+            self._moved.wait_for(lambda: not self._waiting_room.is_full or self._stopping)
+            if self._stopping:
+                raise StopTraining
 
     def _score(self, data: dict[str, Any], metrics: dict[str, int | float]) -> float | None:
         name = self._assignment.checkpoint_config.checkpoint_score_attribute
@@ -205,6 +229,10 @@ class WorkerSession:
                         f"only {before} times and not once in the last {SILENCE_S:g} s. Every rank must call "
                         "report() equally often."
                     )
+
+
+def _size_of(folder: Path) -> int:
+    return sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(folder) for name in names)
 
 
 def _names(data: dict[str, Any]) -> str:

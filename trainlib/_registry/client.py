@@ -47,7 +47,8 @@ def connect(store: TrackingStore) -> MlflowClient:
     """
     require_answer(store.uri)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
+    # It logs a traceback whenever its database is locked. What is waited for is said elsewhere, in one line.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     with store.in_use():
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException

@@ -1,62 +1,84 @@
 """The one writer of a run's metrics: batched, in order, one point for each metric and iteration.
 
-Params and tags that can wait a moment go with the next batch: each call of MLflow costs as much as a short trial.
+Params and tags that can wait a moment go with the next batch: each call of MLflow costs as much as a short trial. While
+MLflow is away, everything goes to a file, and from there to MLflow when it is back.
 """
 
 from __future__ import annotations
 
-import json
+import concurrent.futures
+import contextlib
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainlib._registry.metrics import stored_name
+from trainlib._registry.metrics import is_about_data, stored_name
 from trainlib._registry.params import stored_params
+from trainlib._registry.patience import Patience, is_away, short
+from trainlib._registry.retention import SavedCheckpoint
+from trainlib._registry.unsaved import BATCH, NOTES_AT_ONCE, Batch, UnsavedFile
 from trainlib.errors import ConnectionFailedError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param, RunTag
 
-BATCH = 1000  # MLflow's own limit for one call
-_NOTES_AT_ONCE = 100  # its limit for params, and for tags
 GATHER_S = 0.25
 RETRY_S = 2.0
-GIVE_UP_S = 30.0
+_LOOK_S = 0.5
 
 
 class MetricWriter:
-    """Writes points in the background. Points that MLflow does not accept now are kept and tried again.
+    """Writes points in the background. What MLflow does not accept now is kept in a file and tried again.
 
-    Its thread starts when there is something to write, and not before.
+    Its thread starts when there is something to write, and not before. It ends when everything is written after
+    :meth:`close`, also if that is long after: as long as the process lives, it goes on trying.
     """
 
-    def __init__(self, client: MlflowClient, run_id: str, *, last_steps: dict[str, int], unsaved: Path) -> None:
+    def __init__(
+        self,
+        client: MlflowClient,
+        run_id: str,
+        *,
+        last_steps: dict[str, int],
+        unsaved: Path,
+        patience: Patience | None = None,
+    ) -> None:
         """
         Args:
             client: A client of the run's store.
             run_id: The run.
             last_steps: The last iteration that each metric has a point of already. Up to there, no second one is written.
             unsaved: The file for points that MLflow does not accept.
+            patience: How long to wait for MLflow.
         """
         self._client = client
         self._run_id = run_id
         self._last_steps = dict(last_steps)
-        self._unsaved = unsaved
+        self._unsaved = UnsavedFile(unsaved, run_id)
+        self._patience = patience or Patience(600.0, client.tracking_uri)
         self._points: list[Metric] = []
         self._params: list[Param] = []
         self._tags: list[RunTag] = []
+        self._reported_with: dict[int, Future[SavedCheckpoint]] = {}
+        """The checkpoints that points belong to, by iteration, until the points are written."""
         self._changed = threading.Condition()
         self._queued = 0
         self._written = 0
         self._flushing = 0
         self._closed = False
-        self._error: Exception | None = None
+        self._then: Callable[[], None] | None = None
+        self._uses_file = False
+        """Whether MLflow is away, so that everything goes through the file."""
+        self._refused: ConnectionFailedError | None = None
         self._warned: set[str] = set()
-        self._thread: threading.Thread | None = None
+        self._is_over = True
+        """Whether there is no thread, or one that has nothing left to do."""
 
     def write(
         self,
@@ -64,9 +86,16 @@ class MetricWriter:
         metrics: dict[str, float],
         timestamp: float,
         *,
-        model_id: str | None = None,
+        checkpoint: Future[SavedCheckpoint] | None = None,
     ) -> list[str]:
-        """Queue the metrics of an iteration, without waiting. Returns what a person should know about them."""
+        """Queue the metrics of an iteration, without waiting. Returns what a person should know about them.
+
+        Args:
+            iteration: The iteration.
+            metrics: Its metrics.
+            timestamp: When they were reported, in seconds since 1970.
+            checkpoint: What was reported with them, once MLflow knows it.
+        """
         from mlflow.entities import Metric
 
         points, warnings = [], []
@@ -81,8 +110,10 @@ class MetricWriter:
                     warnings.append(f"metric {name!r} is {number} at iteration {iteration}; MLflow shows it as a gap")
                     self._warned.add(name)
                 number = math.nan  # MLflow stores infinity as 1.8e308, which flattens the whole chart
-            points.append(Metric(key, number, int(timestamp * 1000), iteration, model_id=model_id, run_id=self._run_id))
+            points.append(Metric(key, number, int(timestamp * 1000), iteration, run_id=self._run_id))
         with self._changed:
+            if points and checkpoint is not None:
+                self._reported_with[iteration] = checkpoint
             self._points += points
             self._queued += len(points)
             self._start_if_needed()
@@ -103,7 +134,7 @@ class MetricWriter:
         """Return when everything queued so far is written. What is queued meanwhile is not waited for.
 
         Raises:
-            ConnectionFailedError: MLflow did not accept it. The points are in a file then.
+            ConnectionFailedError: MLflow did not accept it, or was away for too long. It is in a file then.
         """
         with self._changed:
             self._start_if_needed()
@@ -111,75 +142,212 @@ class MetricWriter:
             self._flushing += 1
             self._changed.notify_all()
             try:
-                self._changed.wait_for(lambda: self._written >= upto or self._error is not None)
+                self._wait_until(lambda: self._written >= upto)
             finally:
                 self._flushing -= 1
-            if self._error is not None:
-                raise self._error
 
-    def close(self) -> None:
-        """Write what is left, and end the thread.
+    def close(self, then: Callable[[], None] | None = None) -> None:
+        """Write what is left, call ``then``, and end the thread.
 
         Raises:
-            ConnectionFailedError: MLflow did not accept it. The points are in a file then.
+            ConnectionFailedError: MLflow did not accept it, or was away for too long. It is in a file then. The thread
+                goes on: when MLflow answers while this process lives, it gets everything, and ``then`` is called.
         """
         with self._changed:
-            self._closed = True
+            self._closed, self._then = True, then
             self._start_if_needed()
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join()
-        if self._error is not None:
-            raise self._error
+            self._wait_until(lambda: self._is_over)
+
+    def _wait_until(self, done: Callable[[], bool]) -> None:
+        """Wait with the lock held. Raises an error for what was refused, once, and when MLflow is away for too long."""
+        started = time.monotonic()
+        while not done():
+            if self._refused is not None and not self._closed:
+                break
+            # It may just have come back: at least one more try is waited for.
+            if self._patience.is_over and self._patience.failed_since(started) and self._left():
+                kept = f" What it has not recorded is in {self._unsaved.path}." if self._unsaved.exists else ""
+                raise ConnectionFailedError(self._patience.complaint() + kept)
+            self._changed.wait(_LOOK_S)
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
+
+    def _left(self) -> bool:
+        return self._written < self._queued or self._then is not None
 
     def _start_if_needed(self) -> None:
-        if self._thread is None and self._has_more():
-            self._thread = threading.Thread(target=self._run, name="metric-writer", daemon=True)
-            self._thread.start()
+        if self._is_over and (self._has_more() or self._then is not None):
+            self._is_over = False
+            threading.Thread(target=self._run, name="metric-writer", daemon=True).start()
+
+    # -- in the thread ----------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        failing_since: float | None = None
-        while True:
-            with self._changed:
+        over = False
+        while not over:
+            batch = self._next_batch()
+            if self._uses_file:
+                self._keep(batch)
+                self._catch_up()
+            elif len(batch):
+                self._deliver(batch)
+            elif self._then is None or self._finish():
+                over = self._leave()
+
+    def _leave(self) -> bool:
+        """Nothing is left to do. Returns whether that is still so."""
+        with self._changed:
+            self._is_over = not self._has_more() and self._then is None
+            self._changed.notify_all()
+            return self._is_over
+
+    def _next_batch(self) -> Batch:
+        """What is to be written next; empty if there is nothing, and this writer is closed, or MLflow is away."""
+        with self._changed:
+            if self._uses_file:
+                self._changed.wait_for(lambda: not self._patience.is_waiting, timeout=RETRY_S)
+            else:
                 while not self._points and not self._closed and not (self._flushing and self._has_more()):
                     self._changed.wait()
                 if not self._has_more():
-                    return
+                    return Batch()
                 self._changed.wait_for(
                     lambda: self._flushing or self._closed or len(self._points) >= BATCH, timeout=GATHER_S
                 )
-                params, self._params = self._params[:_NOTES_AT_ONCE], self._params[_NOTES_AT_ONCE:]
-                tags, self._tags = self._tags[:_NOTES_AT_ONCE], self._tags[_NOTES_AT_ONCE:]
-                most = BATCH - len(params) - len(tags)
-                batch, self._points = self._points[:most], self._points[most:]
+            params, self._params = self._params[:NOTES_AT_ONCE], self._params[NOTES_AT_ONCE:]
+            tags, self._tags = self._tags[:NOTES_AT_ONCE], self._tags[NOTES_AT_ONCE:]
+            most = BATCH - len(params) - len(tags)
+            points, self._points = self._points[:most], self._points[most:]
+        return Batch(tuple(points), tuple(params), tuple(tags))
+
+    def _deliver(self, batch: Batch) -> None:
+        try:
+            self._patience.once(self._send, batch)
+        except Exception as error:  # whatever it is, the points must not be lost
+            if is_away(error):
+                self._keep(batch)
+                self._uses_file = True
+                return
+            with contextlib.suppress(OSError):
+                self._unsaved.append(batch.entries)
+                self._unsaved.refused(self._unsaved.size)
+            self._refuse(batch, error)
+        else:
+            self._count(batch)
+
+    def _keep(self, batch: Batch) -> None:
+        """Put it into the file, or back, if the disk is full."""
+        if not len(batch):
+            return
+        try:
+            self._unsaved.append(batch.entries)
+        except OSError:
+            with self._changed:
+                self._points = [*batch.points, *self._points]
+                self._params, self._tags = [*batch.params, *self._params], [*batch.tags, *self._tags]
+
+    def _catch_up(self) -> None:
+        """Write what is in the file. Where MLflow is still away, that is tried again later."""
+        while True:
+            if not self._unsaved.exists:
+                if self._unsaved.was_written:  # another process continues the run, and has written all this
+                    self._abandon()
+                self._uses_file = False
+                return
+            batch, end = self._unsaved.next_batch()
+            if not len(batch):
+                break
             try:
-                self._client.log_batch(self._run_id, metrics=batch, params=params, tags=tags)
-                failing_since = None
-                with self._changed:
-                    self._written += len(batch) + len(params) + len(tags)
-                    self._changed.notify_all()
-            except Exception as error:  # whatever it is, the points must not be lost
-                failing_since = failing_since or time.monotonic()
-                with self._changed:
-                    self._points = batch + self._points
-                    self._params, self._tags = params + self._params, tags + self._tags
-                    if time.monotonic() - failing_since > GIVE_UP_S and (self._closed or self._flushing):
-                        self._give_up(error)
-                        return
-                time.sleep(RETRY_S)
+                self._patience.once(self._send, batch)
+            except Exception as error:
+                if is_away(error):
+                    return
+                self._unsaved.refused(end)
+                self._refuse(batch, error)
+                continue
+            self._unsaved.done(end)
+            self._count(batch)
+        self._unsaved.remove()
+        self._uses_file = False
+
+    def _finish(self) -> bool:
+        """Do what is to be done at the end. Returns whether that is over."""
+        assert self._then is not None
+        try:
+            self._patience.once(self._then)
+        except Exception as error:
+            if is_away(error):
+                self._uses_file = True
+                with contextlib.suppress(OSError):
+                    self._unsaved.append([])  # so that another process can take over by removing it
+                return False
+            self._refuse(Batch(), error)
+        self._then = None
+        return True
+
+    def _send(self, batch: Batch) -> None:
+        if self._reported_with:
+            batch = replace(batch, points=tuple(self._with_model(point) for point in batch.points))
+        batch.send(self._client, self._run_id)
+
+    def _with_model(self, point: Metric) -> Metric:
+        from mlflow.entities import Metric
+
+        model_id = self._model_of(point)
+        return Metric(point.key, point.value, point.timestamp, point.step, model_id=model_id, run_id=self._run_id)
+
+    def _model_of(self, point: Metric) -> str | None:
+        """The logged model of the checkpoint that a point was reported with."""
+        checkpoint = self._reported_with.get(point.step)
+        if checkpoint is None or is_about_data(point.key):
+            return None
+        while not checkpoint.done():
+            if self._patience.is_waiting:
+                raise TimeoutError("MLflow does not know the checkpoint yet")
+            concurrent.futures.wait([checkpoint], timeout=0.1)
+        return checkpoint.result().model_id if checkpoint.exception() is None else None
+
+    def _count(self, batch: Batch) -> None:
+        with self._changed:
+            self._written += len(batch)
+            # The rest of the last iteration may be in the next batch.
+            reached = max((point.step for point in batch.points if not is_about_data(point.key)), default=-1)
+            self._reported_with = {step: each for step, each in self._reported_with.items() if step >= reached}
+            self._changed.notify_all()
+
+    def _refuse(self, batch: Batch, error: Exception) -> None:
+        what = f"{len(batch.points)} metric points" if batch.points else "what was recorded"
+        self._count(batch)
+        with self._changed:
+            kept = f" They are in {self._unsaved.path}." if batch.points else ""
+            self._refused = ConnectionFailedError(f"MLflow did not accept {what} ({short(error)}).{kept}")
+            self._changed.notify_all()
+
+    def _abandon(self) -> None:
+        with self._changed:
+            self._then = None
+            self._written = self._queued
+            self._changed.notify_all()
 
     def _has_more(self) -> bool:
         return bool(self._points or self._params or self._tags)
 
-    def _give_up(self, error: Exception) -> None:
-        self._unsaved.parent.mkdir(parents=True, exist_ok=True)
-        with open(self._unsaved, "a") as file:
-            for point in self._points:
-                row = {"key": point.key, "value": point.value, "timestamp": point.timestamp, "step": point.step}
-                file.write(json.dumps(row) + "\n")
-        self._error = ConnectionFailedError(
-            f"MLflow did not accept {len(self._points)} metric points within {GIVE_UP_S:g} s ({error}). They are in "
-            f"{self._unsaved}."
-        )
-        self._points, self._params, self._tags = [], [], []
-        self._changed.notify_all()
+
+def write_unsaved(client: MlflowClient, run_id: str, path: Path, patience: Patience) -> None:
+    """Give MLflow what an earlier process of a run had to leave in its file. What MLflow refuses stays there."""
+    file = UnsavedFile(path, run_id)
+    while True:
+        batch, end = file.next_batch()
+        if not len(batch):
+            break
+        try:
+            patience(batch.send, client, run_id)
+        except ConnectionFailedError:
+            raise
+        except Exception:
+            file.refused(end)
+        else:
+            file.done(end)
+    file.remove()

@@ -31,6 +31,8 @@ class Place:
     """Where the experiment keeps artifacts."""
     log_dirs: Path
     """The folder on this machine that has a folder for each run."""
+    patience_s: float = 600.0
+    """How long to wait for the store when it is away."""
 
     @classmethod
     def of_experiment(cls, experiment: Experiment, config: RunConfig, store: TrackingStore) -> Place:
@@ -42,6 +44,7 @@ class Place:
             experiment_name=experiment.name,
             artifact_root=experiment.artifact_location,
             log_dirs=root or storage.home() / "runs",
+            patience_s=config.failure_config.mlflow_timeout_min * 60,
         )
 
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainlib._registry import tags as names
-from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags
+from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags, recorded_attempts
 from trainlib._registry.checkpoints import CheckpointStore
 from trainlib._registry.kept_files import PREPROCESSOR, TRAINER_SETTINGS
-from trainlib._registry.metric_writer import MetricWriter
+from trainlib._registry.metric_writer import MetricWriter, write_unsaved
 from trainlib._registry.params import flat, stored_params
+from trainlib._registry.patience import Patience
 from trainlib._registry.provenance import Driver
 from trainlib._registry.recorded_run import Place, RecordedRun, just_created, read_run
 from trainlib.config import CheckpointConfig
+from trainlib.errors import ConnectionFailedError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
 _PARAMS_AT_ONCE = 100
+UNSAVED = "unsaved.jsonl"
 
 
 class RegisteredRun:
@@ -59,6 +63,7 @@ class RegisteredRun:
         self.iterations_before = recorded.history.last_iteration
         """How far earlier processes came."""
         self.attempts = list(recorded.attempts)
+        self.patience = Patience(recorded.place.patience_s, self.store.uri)
         self.checkpoints = CheckpointStore(
             client,
             run_id=self.run_id,
@@ -67,9 +72,14 @@ class RegisteredRun:
             log_dir=self.log_dir,
             config=config,
             saved=recorded.checkpoints.saved,
+            patience=self.patience,
         )
         self.metrics = MetricWriter(
-            client, self.run_id, last_steps=recorded.history.last_steps, unsaved=self.log_dir / "unsaved.jsonl"
+            client,
+            self.run_id,
+            last_steps=recorded.history.last_steps,
+            unsaved=self.log_dir / UNSAVED,
+            patience=self.patience,
         )
 
     # -- describing -----------------------------------------------------------------------------------
@@ -79,7 +89,7 @@ class RegisteredRun:
         if not self.continued:
             new = stored_params(flat(params))
             for start in range(0, len(new), _PARAMS_AT_ONCE):
-                self.client.log_batch(self.run_id, params=new[start : start + _PARAMS_AT_ONCE])
+                self.patience(self.client.log_batch, self.run_id, params=new[start : start + _PARAMS_AT_ONCE])
         self.set_tags(tags)
 
     def save_trainer(self, settings: bytes) -> None:
@@ -98,29 +108,50 @@ class RegisteredRun:
     # -- recording ------------------------------------------------------------------------------------
 
     def record(self, attempt: AttemptRecord) -> None:
-        """Leave a short record of an attempt."""
-        self.attempts.append(attempt)
-        self.set_tags(attempt_tags(attempt))
-
-    def record_success(self, attempt: AttemptRecord) -> None:
-        """Leave the record of an attempt together with its last metrics, in one call."""
+        """Leave a short record of an attempt that failed. If MLflow is away, it gets the record when it is back."""
         self.attempts.append(attempt)
         self.metrics.note(tags=attempt_tags(attempt))
+        with contextlib.suppress(ConnectionFailedError):  # what the attempt failed with matters more
+            self.metrics.flush()
+
+    def record_success(self, attempt: AttemptRecord) -> None:
+        """Leave the record of an attempt together with its last metrics, in one call.
+
+        Raises:
+            ConnectionFailedError: MLflow did not accept it, or was away for too long.
+        """
+        self.metrics.note(tags=attempt_tags(attempt))
         self.metrics.flush()
+        self.attempts.append(attempt)
 
     def close(self, status: str) -> None:
-        """Write what is left and end the run as FINISHED, FAILED or KILLED."""
+        """Write what is left and end the run as FINISHED, FAILED or KILLED.
+
+        Raises:
+            ConnectionFailedError: MLflow did not accept it, or was away for too long. The run is ended when MLflow
+                answers again while this process lives, or by the next process that continues it.
+        """
+        ended = int(time.time() * 1000)
+
+        def end() -> None:
+            self.checkpoints.remove_strays()
+            self.client.set_terminated(self.run_id, status, ended)
+
         try:
             self.checkpoints.close()
-            self.metrics.close()
         finally:
-            self.client.set_terminated(self.run_id, status)
+            self.metrics.close(then=end)
+
+    def remarks(self) -> list[str]:
+        """What a person should know of what was recorded since the last call."""
+        return [*self.patience.remarks(), *self.checkpoints.remarks()]
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Set tags of the run at once, in one call."""
         from mlflow.entities import RunTag
 
-        self.client.log_batch(self.run_id, tags=[RunTag(tag, value) for tag, value in tags.items()])
+        new = [RunTag(tag, value) for tag, value in tags.items()]
+        self.patience(self.client.log_batch, self.run_id, tags=new)
 
 
 def create_run(
@@ -156,15 +187,21 @@ def continue_run(
     What that process was saving when it ended is removed. If it could not record how its last attempt went, the
     attempt is recorded as lost, with ``lost_message``.
     """
-    run_id = run.info.run_id
+    run_id, status = run.info.run_id, run.info.status
+    attempts_known = len(recorded_attempts(run.data.tags))
     client.update_run(run_id, status="RUNNING")
     try:
+        unsaved = just_created(run, place).log_dir / UNSAVED
+        if unsaved.exists():
+            write_unsaved(client, run_id, unsaved, Patience(place.patience_s, place.store.uri))
+            run = client.get_run(run_id)
         recorded = read_run(client, run, place)
         continued = RegisteredRun(client, recorded, config, continued=True)
         continued.set_tags({**tags, names.DRIVER: str(Driver.this())})
         continued.log_dir.mkdir(parents=True, exist_ok=True)
         continued.checkpoints.remove_unfinished(recorded.checkpoints.unfinished)
-        if recorded.status == "RUNNING":
+        # If the record of its last attempt was in the file, that process only could not say that it had ended.
+        if status == "RUNNING" and len(recorded.attempts) == attempts_known:
             number = len(recorded.attempts) + 1
             continued.record(AttemptRecord(number, Outcome.LOST, None, message=lost_message))
     except BaseException as error:

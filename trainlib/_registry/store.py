@@ -18,6 +18,7 @@ _URI, _TOKEN = "MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN"
 _PREFERENCES = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # by default it tries for minutes
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",  # by default a server that hangs is waited for 120 s, each time
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # the result has the link
 }
 

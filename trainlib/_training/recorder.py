@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,13 +14,14 @@ from trainlib import _storage as storage
 from trainlib._data.rows import RowCounts
 from trainlib._execution.events import EpochRead, Report, StagedCheckpoint
 from trainlib._registry.attempts import AttemptRecord, Outcome
-from trainlib._registry.checkpoints import CheckpointStore, as_checkpoint
+from trainlib._registry.checkpoints import CheckpointStore, LostCheckpoint, as_checkpoint
 from trainlib._registry.inputs import log_inputs
 from trainlib._registry.metrics import rows_read
+from trainlib._registry.patience import short
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.run import RegisteredRun
 from trainlib._training.history import History
-from trainlib.errors import TrainingFailedError
+from trainlib.errors import CheckpointNotSavedError, ConnectionFailedError, TrainingFailedError
 from trainlib.result import Result
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Recorder"]
 
 _SAVING_NOTICE_S = 5.0
+_HURRY_S = 5.0
 
 
 class Recorder:
@@ -66,8 +69,8 @@ class Recorder:
 
     def attempt_starts(self) -> SavedCheckpoint | None:
         """Another attempt begins. Gives the checkpoint that it starts from, which is kept while the attempt lasts."""
-        newest = self._run.checkpoints.newest()
-        self._run.checkpoints.in_use = newest
+        self._run.patience.renew()
+        newest = self._run.checkpoints.attempt_starts()
         resumed_at = newest.iteration if newest is not None else 0
         self.history.attempt_starts(resumed_at)
         self._rows.attempt_starts(resumed_at)
@@ -77,7 +80,8 @@ class Recorder:
         """List the datasets as inputs of the run, once, and keep the preprocessor, unless it is the one that was kept."""
         if self._data_is_logged:
             return
-        log_inputs(self._run.client, self._run.run_id, [each.facts for each in ingest.opened.values()])
+        facts = [each.facts for each in ingest.opened.values()]
+        self._run.patience(log_inputs, self._run.client, self._run.run_id, facts)
         if ingest.preprocessor is not None and ingest.preprocessor is not kept_preprocessor:
             self._run.save_preprocessor(cloudpickle.dumps(ingest.preprocessor))
         self._data_is_logged = True
@@ -106,14 +110,14 @@ class Recorder:
 
     def _save(self, report: Report, staged: StagedCheckpoint, fetch: Callable[[str, str], None]) -> None:
         checkpoints, metrics = self._run.checkpoints, report.metrics or {}
-        pending = checkpoints.create(
+        pending = checkpoints.create_in_background(
             index=staged.index,
             iteration=report.iteration,
             metrics=metrics,
             score=staged.score,
             seconds=self.history.seconds,
         )
-        self._remarks += self._run.metrics.write(report.iteration, metrics, report.timestamp, model_id=pending.model_id)
+        self._remarks += self._run.metrics.write(report.iteration, metrics, report.timestamp, checkpoint=pending)
 
         def upload(folder: str, location: str) -> None:
             if checkpoints.is_local:
@@ -121,7 +125,9 @@ class Recorder:
             else:
                 fetch(folder, location)
 
-        checkpoints.commit_in_background(pending, staged.path, upload=upload, flush_metrics=self._run.metrics.flush)
+        checkpoints.commit_in_background(
+            staged.index, pending, staged.path, upload=upload, flush_metrics=self._run.metrics.flush
+        )
 
     def newly_saved(self) -> list[SavedCheckpoint]:
         """The checkpoints that have become complete since the last call, oldest first."""
@@ -133,12 +139,45 @@ class Recorder:
     def wait_for_checkpoints(self) -> Iterator[str]:
         """Wait until all checkpoints that were reported are saved, or have failed to be. Yields how far that is."""
         while waiting := self._run.checkpoints.wait(timeout=_SAVING_NOTICE_S):
-            yield f"saving {waiting} checkpoint(s) to {self._run.artifact_root}"
+            yield from self.remarks()
+            if not self._run.patience.is_waiting:
+                yield f"saving {waiting} checkpoint(s) to {self._run.artifact_root}"
+
+    @property
+    def settled_checkpoint(self) -> int:
+        """The number of the newest checkpoint that is saved, or could not be: those up to it are waited for no more."""
+        return self._run.checkpoints.settled
+
+    def require_registry(self) -> None:
+        """Raise the error of a checkpoint that could not be recorded because MLflow was away for too long."""
+        for lost in self._run.checkpoints.lost():
+            if isinstance(lost.error, ConnectionFailedError):
+                raise lost.error
 
     def require_saved(self) -> None:
-        """Raise the error of a checkpoint that could not be saved: such a training has not succeeded."""
-        if errors := self._run.checkpoints.settle():
-            raise errors[0]
+        """Raise an error if the newest checkpoint could not be saved: such a training has not succeeded.
+
+        An older one that could not be saved is a remark.
+
+        Raises:
+            CheckpointNotSavedError: the store did not accept it.
+            ConnectionFailedError: MLflow did not accept it, or was away for too long.
+        """
+        lost = self._run.checkpoints.settle()
+        newest = self._run.checkpoints.newest()
+        for each in lost:
+            if newest is None or newest.index < each.index:
+                if isinstance(each.error, ConnectionFailedError):
+                    raise each.error
+                raise CheckpointNotSavedError(self._describe(each)) from each.error
+            self._remarks.append(f"{self._describe(each)}. A newer one was saved")
+
+    def _describe(self, lost: LostCheckpoint) -> str:
+        name = f"checkpoint_{lost.index:06d}"
+        if isinstance(lost.error, ConnectionFailedError):
+            return f"{name} could not be saved: {lost.error}"
+        kind = type(lost.error).__name__
+        return f"{name} could not be saved in {self._run.artifact_root}: {kind}: {short(lost.error)}"
 
     # -- how attempts went ----------------------------------------------------------------------------
 
@@ -162,11 +201,23 @@ class Recorder:
         )
         return lost
 
-    def drop_unsaved(self) -> None:
-        """Wait for checkpoints under way after a failure, and clear away those that could not be saved."""
-        problems = self._run.checkpoints.settle()
-        self._remarks += [f"a checkpoint could not be saved: {problem}" for problem in problems]
+    def drop_unsaved(self, *, quickly: bool) -> None:
+        """Wait for checkpoints under way after a failure, and clear away those that could not be saved.
+
+        With ``quickly``, MLflow is waited for no longer than a few seconds: somebody has ended the training.
+        """
+        if quickly:
+            self._run.patience.hurry(_HURRY_S)
+
+        def give_up() -> bool:
+            self._remarks += self._run.remarks()  # which is when an MLflow that hangs is noticed
+            return quickly and self._run.patience.is_over
+
+        self._remarks += [self._describe(lost) for lost in self._run.checkpoints.settle(give_up=give_up)]
         self._run.checkpoints.clear_staging()
+        if not self._run.patience.is_waiting:
+            with contextlib.suppress(Exception):  # the next attempt, or the end of the training, tries again
+                self._run.checkpoints.remove_strays()
 
     # -- another training's checkpoint ----------------------------------------------------------------
 
@@ -188,7 +239,7 @@ class Recorder:
     def remarks(self) -> list[str]:
         """What a person should know of what was recorded since the last call."""
         remarks, self._remarks = self._remarks, []
-        return remarks
+        return [*self._run.remarks(), *remarks]
 
     def result(self, returned: list[Any] | None) -> Result:
         """What the training has given; ``returned`` is what its function returned by rank, once it has."""

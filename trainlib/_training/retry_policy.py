@@ -18,6 +18,10 @@ __all__ = ["UNLIMITED", "Decision", "decide", "most_retries"]
 UNLIMITED = 1_000_000
 
 
+# What counts against ``max_failures``. An exception of the training function does so only if that is asked for.
+_FAILURES = (Cause.WORKER, Cause.STORAGE, Cause.SERVICE)
+
+
 class Decision(StrEnum):
     """What follows a failed attempt."""
 
@@ -43,8 +47,8 @@ def decide(error: BaseException, failed_before: Sequence[Cause], config: Failure
     failures = [*failed_before, cause]
     if cause is Cause.PREEMPTED:
         spent, budget = failures.count(Cause.PREEMPTED), config.max_preemptions
-    elif cause is Cause.WORKER or (cause is Cause.USER and config.retry_user_errors):
-        spent, budget = failures.count(Cause.WORKER) + failures.count(Cause.USER), config.max_failures
+    elif cause in _FAILURES or (cause is Cause.USER and config.retry_user_errors):
+        spent, budget = sum(failures.count(each) for each in (*_FAILURES, Cause.USER)), config.max_failures
     else:
         return Decision.GIVE_UP
     return Decision.RETRY if budget < 0 or spent <= budget else Decision.GIVE_UP

@@ -28,7 +28,7 @@ from trainlib._training.planning import plan_attempt, trial_id_of
 from trainlib._training.recorder import Recorder
 from trainlib._training.retry_policy import Decision, decide
 from trainlib.callbacks import Callback, Trial
-from trainlib.errors import TrainingFailedError
+from trainlib.errors import ConnectionFailedError, TrainingFailedError
 from trainlib.result import Result
 
 if TYPE_CHECKING:
@@ -136,12 +136,13 @@ class Training:
             with Attempt(plan) as attempt:
                 self._follow(attempt)
             self._record.require_saved()
+            self._record.attempt_succeeded(number, self.outcome, resumed_from)
         except BaseException as error:
             failure = self._failed(error, number, resumed_from)
             if failure is error:
                 raise
             raise failure from error
-        self._record.attempt_succeeded(number, self.outcome, resumed_from)
+        self._show_remarks()
         return self._record.result(attempt.returned)
 
     def _follow(self, attempt: Attempt) -> None:
@@ -166,6 +167,9 @@ class Training:
                 self._show_remarks()
             case Tick():
                 self._announce_checkpoints()
+                self._show_remarks()
+                self._record.require_registry()
+                attempt.settle_checkpoints(self._record.settled_checkpoint)
                 judges = [judge for judge in self._judges if judge.between_reports]
                 if not attempt.is_stopping and self._ask(judges) is not Verdict.CONTINUE:
                     attempt.stop()
@@ -214,7 +218,7 @@ class Training:
 
     def _failed(self, error: BaseException, number: int, resumed_from: str | None) -> BaseException:
         """Record a failed attempt; gives the error to raise."""
-        self._record.drop_unsaved()
+        self._record.drop_unsaved(quickly=cause_of(error) is Cause.CANCELLED)
         self._show_remarks()
         if isinstance(error, TrainingFailedError):
             failure = error
@@ -276,5 +280,17 @@ class Training:
             self.display.say(f"a callback raised {secondary!r} at the end")
         finally:
             cancelled = error is not None and not isinstance(error, Exception)
-            self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")
+            self._close_run(
+                "FINISHED" if error is None else "KILLED" if cancelled else "FAILED", failed=error is not None
+            )
             self.display.close()
+
+    def _close_run(self, status: str, *, failed: bool) -> None:
+        try:
+            self.run.close(status)
+        except ConnectionFailedError as away:
+            if not failed:
+                raise
+            self.display.say(f"{away} The run is ended there when it answers.")
+        finally:
+            self._show_remarks()

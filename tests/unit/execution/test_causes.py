@@ -9,7 +9,7 @@ from ray.exceptions import ActorDiedError, ActorUnschedulableError, NodeDiedErro
 
 from trainlib import TrainingFailedError
 from trainlib._execution.causes import Cause, cause_of
-from trainlib.errors import CapacityError, ConnectionFailedError
+from trainlib.errors import CapacityError, CheckpointNotSavedError, ConnectionFailedError
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,8 @@ from trainlib.errors import CapacityError, ConnectionFailedError
         (RayActorError(preempted=True), Cause.PREEMPTED),
         (NodeDiedError("gone"), Cause.PREEMPTED),
         (ActorUnschedulableError("its node is gone"), Cause.PREEMPTED),
-        (ConnectionFailedError("no answer"), Cause.WORKER),
+        (ConnectionFailedError("no answer"), Cause.SERVICE),
+        (CheckpointNotSavedError("the bucket is gone"), Cause.STORAGE),
         (CapacityError("no room"), Cause.CAPACITY),
         (KeyboardInterrupt(), Cause.CANCELLED),
         (SystemExit(1), Cause.CANCELLED),

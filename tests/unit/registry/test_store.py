@@ -57,6 +57,7 @@ def test_a_store_is_in_use_for_a_while_only():
         assert mlflow.get_tracking_uri() == "http://other:5000"
         assert os.environ["MLFLOW_TRACKING_TOKEN"] == "secret"
         assert os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] == "3"
+        assert os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] == "10"
     assert mlflow_variables() == before
     assert not mlflow.is_tracking_uri_set()
 

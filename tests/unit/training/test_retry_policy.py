@@ -24,6 +24,16 @@ def test_each_cause_has_its_own_budget():
     assert after(Cause.PREEMPTED, config, Cause.PREEMPTED, Cause.PREEMPTED) is GIVE_UP
 
 
+@pytest.mark.parametrize("cause", [Cause.WORKER, Cause.STORAGE, Cause.SERVICE])
+@pytest.mark.parametrize("before", [Cause.WORKER, Cause.STORAGE, Cause.SERVICE])
+def test_a_store_or_a_server_that_was_away_counts_like_a_lost_worker(cause, before):
+    assert after(cause, FailureConfig(max_failures=0)) is GIVE_UP
+    assert after(cause, FailureConfig(max_failures=1)) is RETRY
+    assert after(cause, FailureConfig(max_failures=1), before) is GIVE_UP
+    assert after(cause, FailureConfig(max_failures=1), Cause.PREEMPTED) is RETRY
+    assert after(cause, FailureConfig(max_failures=-1), *[before] * 100) is RETRY
+
+
 def test_minus_one_retries_without_limit():
     assert after(Cause.WORKER, FailureConfig(max_failures=-1), *[Cause.WORKER] * 10_000) is RETRY
     assert most_retries(FailureConfig(max_failures=-1)) == UNLIMITED
