@@ -94,6 +94,7 @@ def serve(prefect_port: int, mlflow_port: int) -> int:
     """Serve both UIs until Ctrl-C."""
     from trainlib._registry.client import connect
     from trainlib._registry.store import current_store
+    from trainlib.flows._serve import one_at_a_time
 
     for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
         _require_free(port, option)
@@ -118,17 +119,18 @@ def serve(prefect_port: int, mlflow_port: int) -> int:
     servers: dict[str, subprocess.Popen[bytes]] = {}
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # as Ctrl-C: no server is left behind
     try:
-        for name, command in commands.items():
-            with open(log / f"{name.lower()}-ui.log", "ab") as output:
-                servers[name] = subprocess.Popen(
-                    command, stdout=output, stderr=output, env=environment, start_new_session=True
-                )
         console = Console(highlight=False)
-        console.print("Starting both servers ...")
         addresses = {"Prefect": f"http://127.0.0.1:{prefect_port}", "MLflow": f"http://127.0.0.1:{mlflow_port}"}
+        console.print("Starting both servers ...")
+        with one_at_a_time():  # a script that starts now waits until Prefect's database is complete
+            for name, command in commands.items():
+                with open(log / f"{name.lower()}-ui.log", "ab") as output:
+                    servers[name] = subprocess.Popen(
+                        command, stdout=output, stderr=output, env=environment, start_new_session=True
+                    )
+            _wait_until_it_answers("Prefect", f"{addresses['Prefect']}/api/health", servers["Prefect"], str(log))
+        _wait_until_it_answers("MLflow", f"{addresses['MLflow']}/health", servers["MLflow"], str(log))
         for name, address in addresses.items():
-            path = "/api/health" if name == "Prefect" else "/health"
-            _wait_until_it_answers(name, f"{address}{path}", servers[name], str(log))
             console.print(f"{name:8} {address}", soft_wrap=True)
         console.print("Ctrl-C ends both.")
         while all(server.poll() is None for server in servers.values()):

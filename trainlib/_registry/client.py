@@ -7,6 +7,8 @@ import os
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
@@ -53,16 +55,8 @@ def connect(store: TrackingStore) -> MlflowClient:
         from mlflow.exceptions import MlflowException
 
         try:
-            client = MlflowClient(store.uri)
-            if store.uri.startswith("sqlite:///"):
-                # Two processes that both find no tables would both create them.
-                from filelock import FileLock
-
-                database = store.uri.removeprefix("sqlite:///")
-                os.makedirs(os.path.dirname(database), exist_ok=True)
-                with FileLock(f"{database}.lock"):
-                    client.search_experiments(max_results=1)
-            else:
+            with _creation_lock(store.uri):
+                client = MlflowClient(store.uri)  # this may create the tables already
                 client.search_experiments(max_results=1)
         except (MlflowException, OSError) as error:
             raise ConnectionFailedError(
@@ -70,6 +64,20 @@ def connect(store: TrackingStore) -> MlflowClient:
                 f"it to keep runs in {storage.home()}."
             ) from error
     return client
+
+
+@contextmanager
+def _creation_lock(uri: str) -> Iterator[None]:
+    """Let one process at a time open a database file: two that both find no tables would both create them."""
+    if not uri.startswith("sqlite:///"):
+        yield
+        return
+    from filelock import FileLock
+
+    database = uri.removeprefix("sqlite:///")
+    os.makedirs(os.path.dirname(database), exist_ok=True)
+    with FileLock(f"{database}.lock"):
+        yield
 
 
 def require_answer(uri: str) -> None:
