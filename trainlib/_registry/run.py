@@ -12,6 +12,7 @@ from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags
 from trainlib._registry.checkpoints import CheckpointStore
 from trainlib._registry.kept_files import PREPROCESSOR, TRAINER_SETTINGS
 from trainlib._registry.metric_writer import MetricWriter
+from trainlib._registry.ownership import Lease
 from trainlib._registry.params import flat, stored_params
 from trainlib._registry.provenance import Driver
 from trainlib._registry.recorded_run import Place, RecordedRun, just_created, read_run
@@ -45,6 +46,8 @@ class RegisteredRun:
         self.recorded = recorded
         """The run as it was before this process."""
         self.continued = continued
+        self.lease: Lease | None = None
+        """The hold that this process has on the run. A trial has that of its sweep."""
         self.store = recorded.place.store
         self.run_id = recorded.run_id
         self.experiment_id = recorded.place.experiment_id
@@ -95,6 +98,20 @@ class RegisteredRun:
         """What :meth:`save_preprocessor` kept, if anything."""
         return PREPROCESSOR.load(self.artifact_uri)
 
+    # -- owning ---------------------------------------------------------------------------------------
+
+    def require_owned(self) -> None:
+        """Raise an error if another process has taken over the run. It must not be written then.
+
+        Raises:
+            RunLostError: another process has.
+        """
+        if self.lease is not None:
+            self.lease.require()
+
+    def _is_lost(self) -> bool:
+        return self.lease is not None and self.lease.is_lost
+
     # -- recording ------------------------------------------------------------------------------------
 
     def record(self, attempt: AttemptRecord) -> None:
@@ -109,12 +126,23 @@ class RegisteredRun:
         self.metrics.flush()
 
     def close(self, status: str) -> None:
-        """Write what is left and end the run as FINISHED, FAILED or KILLED."""
+        """Write what is left and end the run as FINISHED, FAILED or KILLED, unless another process has taken it over."""
+        if self._is_lost():
+            self.checkpoints.close()
+            self._release()
+            return
         try:
             self.checkpoints.close()
             self.metrics.close()
         finally:
-            self.client.set_terminated(self.run_id, status)
+            try:
+                self.client.set_terminated(self.run_id, status)
+            finally:
+                self._release()
+
+    def _release(self) -> None:
+        if self.lease is not None and self.lease.run_id == self.run_id:
+            self.lease.release()
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Set tags of the run at once, in one call."""

@@ -33,7 +33,7 @@ from trainlib._training.recorder import Recorder
 from trainlib._training.retry_policy import Decision, decide
 from trainlib.callbacks import Callback, Trial
 from trainlib.checkpoint import Checkpoint
-from trainlib.errors import TrainingFailedError
+from trainlib.errors import RunLostError, TrainingFailedError
 from trainlib.result import Result
 from trainlib.session import TrainContext
 
@@ -140,6 +140,7 @@ class Training:
             with Attempt(self._plan(number, newest)) as attempt:
                 self._follow(attempt)
             self._record.require_saved()
+            self.run.require_owned()
         except BaseException as error:
             failure = self._failed(error, number, resumed_from)
             if failure is error:
@@ -192,6 +193,7 @@ class Training:
         self._wait_for_checkpoints()
 
     def _take_in(self, event: AttemptEvent, attempt: Attempt) -> None:
+        self.run.require_owned()
         match event:
             case Report():
                 if self.report(event, attempt.store) is not Verdict.CONTINUE:
@@ -251,6 +253,8 @@ class Training:
 
     def _failed(self, error: BaseException, number: int, resumed_from: str | None) -> BaseException:
         """Record a failed attempt; gives the error to raise."""
+        if isinstance(error, RunLostError):  # the run is another process's, and so is its record
+            return error
         self._record.drop_unsaved()
         self._show_remarks()
         if isinstance(error, TrainingFailedError):

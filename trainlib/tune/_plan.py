@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from trainlib._digest import digest
 from trainlib._execution.causes import Cause
 from trainlib._registry import tags
+from trainlib._registry.fingerprint import Fingerprint
+from trainlib._training.opening import fingerprint_of
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.errors import TrainingFailedError
 from trainlib.tune._config import TuneConfig
@@ -92,6 +95,17 @@ class SweepPlan:
     def space_digest(self) -> str:
         """The same for the same space, in any process."""
         return hashlib.sha256(self.space.fingerprint.encode()).hexdigest()
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What decides whether a sweep may continue an interrupted one: the code of its trainers, its space, and its data."""
+        trainers = [fingerprint_of(trainer, trainer.inspect_data()) for trainer in self.trainable.trainers]
+        settings = {key: value for key, value in self.space.tree.items() if key != "datasets"}
+        return Fingerprint(
+            function=digest([each.function for each in trainers]),
+            config=digest(([each.config for each in trainers], self.space_digest, settings)),
+            data=digest([each.data for each in trainers]),
+        )
 
     @cached_property
     def gang(self) -> ScalingConfig | None:
