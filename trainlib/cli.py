@@ -1,4 +1,4 @@
-"""The command line: ``trainlib demo`` and ``trainlib up``."""
+"""The command line: ``trainlib demo``, ``up``, ``backup`` and ``restore``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -38,8 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     up = commands.add_parser("up", help="serve the Prefect and MLflow UIs on the local databases")
     up.add_argument("--prefect-port", type=int, default=PREFECT_PORT, help="default: %(default)s")
     up.add_argument("--mlflow-port", type=int, default=MLFLOW_PORT, help="default: %(default)s")
+    backup = commands.add_parser(
+        "backup", help="copy the home folder and both local databases into a new folder, also while trainings run"
+    )
+    backup.add_argument("folder", type=Path, help="the new folder")
+    restore = commands.add_parser("restore", help="make an empty home folder what a backup was made of")
+    restore.add_argument("folder", type=Path, help="the folder of the backup")
     options = parser.parse_args(arguments)
     try:
+        if options.command == "backup":
+            return back_up_home(options.folder)
+        if options.command == "restore":
+            return restore_home(options.folder)
         if options.command == "demo":
             return run_demo(options.workers, options.epochs)
         return serve(options.prefect_port, options.mlflow_port)
@@ -79,6 +90,33 @@ def run_demo(workers: int, epochs: int) -> int:
         summary["Open both UIs"] = "make ui" if os.environ.get("MAKELEVEL") else "trainlib up"
     for name, value in summary.items():
         console.print(f"{name:16} {value}", soft_wrap=True, markup=False)
+    return 0
+
+
+def back_up_home(folder: Path) -> int:
+    """Copy the home folder."""
+    from trainlib._backup import back_up
+    from trainlib.flows._serve import database_file
+
+    backup = back_up(folder.absolute(), storage.home(), database_file())
+    console = Console(highlight=False)
+    console.print(
+        f"{storage.home()} is copied to {folder.absolute()}, {backup.checkpoints} checkpoints", soft_wrap=True
+    )
+    for location in backup.elsewhere:
+        console.print(f"Not copied, since it is not in that folder: {location}", soft_wrap=True)
+    return 0
+
+
+def restore_home(folder: Path) -> int:
+    """Put a copy of a home folder back."""
+    from trainlib._backup import put_back
+    from trainlib.flows._serve import database_file
+
+    backup = put_back(folder.absolute(), storage.home(), database_file())
+    Console(highlight=False).print(
+        f"{storage.home()} is what {backup.home} was, {backup.checkpoints} checkpoints", soft_wrap=True
+    )
     return 0
 
 

@@ -9,10 +9,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 from trainlib import _storage as storage
+from trainlib._home import require_home
+from trainlib._registry.database import upgrade
 from trainlib._registry.store import TrackingStore
 from trainlib.errors import ConnectionFailedError
 
@@ -46,6 +49,7 @@ def connect(store: TrackingStore) -> MlflowClient:
 
     Raises:
         ConnectionFailedError: it does not answer, or its address makes no sense.
+        FormatError: it is in a home folder that a newer trainlib wrote.
     """
     require_answer(store.uri)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -56,6 +60,9 @@ def connect(store: TrackingStore) -> MlflowClient:
 
         try:
             with _creation_lock(store.uri):
+                if (database := _own_database(store.uri)) is not None:
+                    require_home(database.parent)
+                    upgrade(database)
                 client = MlflowClient(store.uri)  # this may create the tables already
                 client.search_experiments(max_results=1)
         except (MlflowException, OSError) as error:
@@ -64,6 +71,12 @@ def connect(store: TrackingStore) -> MlflowClient:
                 f"it to keep runs in {storage.home()}."
             ) from error
     return client
+
+
+def _own_database(uri: str) -> Path | None:
+    """The database in trainlib's home folder, if a store is that one. It is trainlib's to keep up to date."""
+    database = storage.home() / "mlflow.db"
+    return database if uri == f"sqlite:///{database}" else None
 
 
 @contextmanager
