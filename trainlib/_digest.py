@@ -44,13 +44,10 @@ def digest(value: Any) -> str:
     Comments and line numbers do not count.
 
     Example:
-        >>> def first(config): return config["lr"] * 2
-        >>> def same(config): return config["lr"] * 2
-        >>> def other(config): return config["lr"] * 3
-        >>> digest(first) == digest(same), digest(first) == digest(other)
-        (True, False)
         >>> digest({"lr": 0.1, "layers": (1, 2)}) == digest({"layers": (1, 2), "lr": 0.1})
         True
+        >>> digest({"lr": 0.1}) == digest({"lr": 0.2})
+        False
     """
     found = hashlib.sha256()
     for part in _parts(value, set()):
@@ -131,18 +128,19 @@ def _shown(value: Any) -> str:
 
 def _parts_of_function(function: FunctionType, inside: set[int]) -> Iterator[str]:
     """The code of a function and of what it uses: defaults, closures, and globals of the user's."""
-    if not _is_written_by_user(function.__module__):
+    is_users = _is_written_by_user(function.__module__)
+    if is_users:
+        yield from _parts_of_code(function.__code__, inside)
+        yield from _parts((function.__defaults__, function.__kwdefaults__), inside)
+    else:
         yield f"function {function.__module__}.{function.__qualname__}"
-        return
-    yield from _parts_of_code(function.__code__, inside)
-    yield from _parts((function.__defaults__, function.__kwdefaults__), inside)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield name
+        yield name  # also of a library's function: it may be a wrapper around one of the user's
         try:
             yield from _parts(cell.cell_contents, inside)
         except ValueError:  # a variable that has no value yet
             yield "unset"
-    used = sorted(_names(function.__code__))
+    used = sorted(_names(function.__code__)) if is_users else []
     for name in used:
         if name in function.__globals__:
             yield name

@@ -113,15 +113,15 @@ def require_dataset(name: str, given: Any) -> None:
         raise DataError(f"datasets[{name!r}] is a DataFrame with no {'columns' if len(given) else 'rows'}")
 
 
-def digest_of(given: Any, source: Source | None) -> str:
-    """A digest of what was passed as a dataset, without opening it; ``source`` is what was found if it is files."""
+def digest_of(name: str, given: Any, source: Source | None) -> str:
+    """A digest of what was passed under ``name``, without opening it; ``source`` is what was found if it is files."""
     if source is not None:
         return source.digest()
     module = type(given).__module__.partition(".")[0]
     if module == "pandas":
         return _digest_of_frame(given.rename(columns=str))
     if module == "ray":
-        return _facts_of_ray("", given).digest
+        return _facts_of_ray(name, given).digest
     if module == "datasets":
         return hashlib.sha256(repr(getattr(given, "_fingerprint", "")).encode()).hexdigest()[:16]
     return digest(given)

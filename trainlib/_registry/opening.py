@@ -76,11 +76,20 @@ def open_run(
     """
     opening = _Opening(config, store, default_name, kind, run, flow_run_id, tags, fingerprint, require, say)
     while True:
-        with _lock:  # trainings of one process that open a run at the same time must not both take the same one
-            opened = opening.try_to_open()
-        if isinstance(opened, RegisteredRun):
-            return opened
-        opening.find_out_about(opened)  # without the lock: it takes a while, and other trainings need not wait for it
+        try:
+            with _lock:  # trainings of one process that open a run at the same time must not both take the same one
+                return opening.try_to_open()
+        except _UndecidedError as error:
+            undecided = error.run
+        opening.find_out_about(undecided)  # without the lock: it takes a while, and other trainings need not wait
+
+
+class _UndecidedError(Exception):
+    """A run is in the way, and its owner is on another machine: whether it lives has to be found out first."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.info.run_id)
+        self.run = run
 
 
 @dataclass
@@ -100,8 +109,13 @@ class _Opening:
     expired: dict[str, Pulse] = field(default_factory=dict)
     """The runs whose owners are known to be gone by now, since their counters stood still at these pulses."""
 
-    def try_to_open(self) -> RegisteredRun | Run:
-        """The run; or one whose owner may live, which has to be found out first."""
+    def try_to_open(self) -> RegisteredRun:
+        """The run.
+
+        Raises:
+            RunInUseError: another process owns it.
+            _UndecidedError: another process may own it.
+        """
         client = connect(self.store)
         if self.asked_for is not None:
             found: Run | None = find_run(client, self.asked_for)
@@ -119,7 +133,7 @@ class _Opening:
             case Occupancy.LIVE:
                 raise in_use_error(found)
             case Occupancy.UNKNOWN:
-                return found
+                raise _UndecidedError(found)
         different = self._differences(found)
         if not different:
             self.require(found)
@@ -251,8 +265,11 @@ class _Opening:
         """
         own = (int(run.recorded.started * 1000), run.run_id)
         for other in find_running(client, run.experiment_id, self.kind, name):
-            if other.info.run_id == run.run_id or self._occupancy(other) in (Occupancy.FREE, Occupancy.GONE):
+            occupied = self._occupancy(other)
+            if other.info.run_id == run.run_id or occupied in (Occupancy.FREE, Occupancy.GONE):
                 continue
+            if occupied is Occupancy.UNKNOWN and names.HEARTBEAT in other.data.tags:  # it was not created just now
+                raise _UndecidedError(other)
             is_earlier = (other.info.start_time, other.info.run_id) < own
             if is_earlier or Owner.of(other).number > 0:
                 raise in_use_error(other)

@@ -49,7 +49,7 @@ def open_training(
         run=trainer.restored_run,
         flow_run_id=flow_run_id,
         tags={**extra, **(tags or {})},
-        fingerprint=fingerprint_of(trainer, inspected.sources),
+        fingerprint=fingerprint_of(trainer, inspected.sources) if trainer.restored_run is None else None,
         say=display.say,
     )
     try:
@@ -102,7 +102,7 @@ def fingerprint_of(trainer: DataParallelTrainer, sources: Mapping[str, Source]) 
     from trainlib._data.datasets import digest_of
     from trainlib._data.preprocessors import fingerprint
 
-    data = {name: digest_of(given, sources.get(name)) for name, given in trainer.datasets.items()}
+    data = {name: digest_of(name, given, sources.get(name)) for name, given in trainer.datasets.items()}
     preprocessor = fingerprint(trainer.preprocessor) if trainer.preprocessor is not None else None
     return Fingerprint(
         function=digest(trainer.train_loop_per_worker),

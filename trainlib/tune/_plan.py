@@ -11,7 +11,6 @@ from trainlib._digest import digest
 from trainlib._execution.causes import Cause
 from trainlib._registry import tags
 from trainlib._registry.fingerprint import Fingerprint
-from trainlib._training.opening import fingerprint_of
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.errors import TrainingFailedError
 from trainlib.tune._config import TuneConfig
@@ -34,6 +33,8 @@ class SweepPlan:
     """What the sweep itself says about runs; what it does not, the trainer of a trial says."""
     settings: bytes
     """What another process needs to go on with it."""
+    trained: tuple[Fingerprint, ...] = ()
+    """The trainers of the sweep, with each dataset that it may choose. Empty for a sweep that is restored."""
     restored_run: str | None = None
     """The parent run to continue."""
     resume_errored: bool = False
@@ -97,14 +98,15 @@ class SweepPlan:
         return hashlib.sha256(self.space.fingerprint.encode()).hexdigest()
 
     @cached_property
-    def fingerprint(self) -> Fingerprint:
-        """What decides whether a sweep may continue an interrupted one: the code of its trainers, its space, and its data."""
-        trainers = [fingerprint_of(trainer, trainer.inspect_data()) for trainer in self.trainable.trainers]
+    def fingerprint(self) -> Fingerprint | None:
+        """What decides whether a sweep may continue an interrupted one; None for one that was asked for."""
+        if self.restored_run is not None:
+            return None
         settings = {key: value for key, value in self.space.tree.items() if key != "datasets"}
         return Fingerprint(
-            function=digest([each.function for each in trainers]),
-            config=digest(([each.config for each in trainers], self.space_digest, settings)),
-            data=digest([each.data for each in trainers]),
+            function=digest([each.function for each in self.trained]),
+            config=digest(([each.config for each in self.trained], self.space_digest, settings)),
+            data=digest([each.data for each in self.trained]),
         )
 
     @cached_property
