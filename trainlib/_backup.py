@@ -18,9 +18,11 @@ from trainlib import _storage as storage
 from trainlib._format import FORMAT
 from trainlib._home import require_readable
 from trainlib._registry import tags
-from trainlib._registry.database import copy_database
+from trainlib._registry.client import connect
+from trainlib._registry.database import copy_database, upgrade
 from trainlib._registry.logged_models import location_of, logged_models
 from trainlib._registry.ownership import Owner, release
+from trainlib._registry.store import TrackingStore
 from trainlib.errors import FormatError
 
 if TYPE_CHECKING:
@@ -204,6 +206,7 @@ def _interrupt_all(client: MlflowClient) -> None:
 
 
 def _client(database: Path) -> MlflowClient:
-    from mlflow import MlflowClient
-
-    return MlflowClient(f"sqlite:///{database.absolute()}")
+    store = TrackingStore(f"sqlite:///{database}")
+    with store.in_use():
+        upgrade(database)
+    return connect(store)

@@ -127,6 +127,16 @@ def test_which_runs_are_continued_by_their_name(registry, status, changed, is_co
     assert restored.run_id == run.run_id
 
 
+def test_a_config_that_differs_is_shown():
+    run = opened("other-config", fingerprint=FIRST)
+    run.describe({"lr": 0.1, "width": 8}, {})
+    run.close("KILLED")
+    said: list[str] = []
+    other = replace(FIRST, config="c2", params={"lr": "0.2", "width": "8", "depth": "2"})
+    opened("other-config", fingerprint=other, say=said.append).close("FINISHED")
+    assert "but its config (lr was 0.1, and is 0.2) differs." in said[0]
+
+
 def test_a_run_without_a_name_is_not_continued():
     run = opened(None)
     run.close("KILLED")

@@ -190,7 +190,7 @@ class _Opening:
     def _differences(self, run: Run) -> list[str]:
         if self.asked_for is not None or self.fingerprint is None:
             return []
-        return self.fingerprint.differences(run.data.tags)
+        return self.fingerprint.differences(run.data.tags, run.data.params)
 
     def _say_what_differs(self, run: Run, different: list[str]) -> None:
         what = " and ".join(different)

@@ -11,7 +11,7 @@ import cloudpickle
 from trainlib._digest import digest
 from trainlib._registry.fingerprint import Fingerprint
 from trainlib._registry.opening import open_run
-from trainlib._registry.params import flat
+from trainlib._registry.params import flat, stored_values
 from trainlib._registry.run import RegisteredRun
 from trainlib._registry.tags import FRAMEWORK
 from trainlib._training.display import Display
@@ -108,6 +108,7 @@ def fingerprint_of(trainer: DataParallelTrainer, sources: Mapping[str, Source]) 
         function=digest(trainer.train_loop_per_worker),
         config=digest(trainer.train_loop_config or {}),
         data=digest((data, preprocessor)),
+        params=stored_values(flat(trainer.train_loop_config or {})),
     )
 
 
