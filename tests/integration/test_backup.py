@@ -69,6 +69,7 @@ def test_a_home_in_use_is_copied_and_goes_on_elsewhere(own_home, tmp_path, monke
         while not ends.is_set():
             save_checkpoint(run, index, tmp_path / "staging")
             index += 1
+            ends.wait(1.5)
 
     training = threading.Thread(target=train)
     training.start()
@@ -131,9 +132,12 @@ def test_a_database_of_an_older_mlflow_is_upgraded(own_home, tmp_path):
     from alembic import command
     from alembic.script import ScriptDirectory
     from mlflow.store.db.utils import _get_alembic_config
+    from mlflow.store.tracking.dbmodels.initial_models import Base
+    from sqlalchemy import create_engine
 
     own_home.mkdir()
     database = own_home / "mlflow.db"
+    Base.metadata.create_all(create_engine(f"sqlite:///{database}"))
     config = _get_alembic_config(f"sqlite:///{database}")
     newest, older, *_ = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
     command.upgrade(config, older)
