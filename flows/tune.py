@@ -59,8 +59,11 @@ def tune_here(tuner: Tuner) -> ResultGrid:
 def _tune(tuner: Tuner) -> ResultGrid:
     flow_run_id = str(flow_run.id)
     note = tags.of_flow_run(flow_run.name, flow_run_url(flow_run_id))
-    sweep = Sweep.open(tuner.plan, flow_run_id=flow_run_id, tags=note)
-    terminal = SweepTerminal(sweep.run.name, tuner.run_config.verbose if shows_trainings.get() else 0)
+    terminal = SweepTerminal(
+        tuner.run_config.name or tuner.name, tuner.run_config.verbose if shows_trainings.get() else 0
+    )
+    sweep = Sweep.open(tuner.plan, flow_run_id=flow_run_id, tags=note, say=terminal.say)
+    terminal.name = sweep.run.name
     artifacts = SweepArtifacts(sweep)
     try:
         mark_interrupted(sweep.run, flow_run_id, terminal.say)

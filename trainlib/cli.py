@@ -1,4 +1,4 @@
-"""The command line: ``trainlib demo`` and ``trainlib up``."""
+"""The command line: ``trainlib demo``, ``up``, ``backup`` and ``restore``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -38,8 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     up = commands.add_parser("up", help="serve the Prefect and MLflow UIs on the local databases")
     up.add_argument("--prefect-port", type=int, default=PREFECT_PORT, help="default: %(default)s")
     up.add_argument("--mlflow-port", type=int, default=MLFLOW_PORT, help="default: %(default)s")
+    backup = commands.add_parser(
+        "backup", help="copy the home folder and both local databases into a new folder, also while trainings run"
+    )
+    backup.add_argument("folder", type=Path, help="the new folder")
+    restore = commands.add_parser("restore", help="make an empty home folder what a backup was made of")
+    restore.add_argument("folder", type=Path, help="the folder of the backup")
     options = parser.parse_args(arguments)
     try:
+        if options.command == "backup":
+            return back_up_home(options.folder)
+        if options.command == "restore":
+            return restore_home(options.folder)
         if options.command == "demo":
             return run_demo(options.workers, options.epochs)
         return serve(options.prefect_port, options.mlflow_port)
@@ -82,6 +93,33 @@ def run_demo(workers: int, epochs: int) -> int:
     return 0
 
 
+def back_up_home(folder: Path) -> int:
+    """Copy the home folder."""
+    from trainlib._backup import back_up
+    from trainlib.flows._serve import database_file
+
+    backup = back_up(folder.absolute(), storage.home(), database_file())
+    console = Console(highlight=False)
+    console.print(
+        f"{storage.home()} is copied to {folder.absolute()}, {backup.checkpoints} checkpoints", soft_wrap=True
+    )
+    for location in backup.elsewhere:
+        console.print(f"Not copied, since it is not in that folder: {location}", soft_wrap=True)
+    return 0
+
+
+def restore_home(folder: Path) -> int:
+    """Put a copy of a home folder back."""
+    from trainlib._backup import put_back
+    from trainlib.flows._serve import database_file
+
+    backup = put_back(folder.absolute(), storage.home(), database_file())
+    Console(highlight=False).print(
+        f"{storage.home()} is what {backup.home} was, {backup.checkpoints} checkpoints", soft_wrap=True
+    )
+    return 0
+
+
 def _links_need_servers(run_url: str) -> bool:
     """Whether the links work only while `trainlib up` runs."""
     from trainlib._registry.client import LOCAL_UI
@@ -94,6 +132,7 @@ def serve(prefect_port: int, mlflow_port: int) -> int:
     """Serve both UIs until Ctrl-C."""
     from trainlib._registry.client import connect
     from trainlib._registry.store import current_store
+    from trainlib.flows._serve import one_at_a_time
 
     for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
         _require_free(port, option)
@@ -118,17 +157,18 @@ def serve(prefect_port: int, mlflow_port: int) -> int:
     servers: dict[str, subprocess.Popen[bytes]] = {}
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # as Ctrl-C: no server is left behind
     try:
-        for name, command in commands.items():
-            with open(log / f"{name.lower()}-ui.log", "ab") as output:
-                servers[name] = subprocess.Popen(
-                    command, stdout=output, stderr=output, env=environment, start_new_session=True
-                )
         console = Console(highlight=False)
-        console.print("Starting both servers ...")
         addresses = {"Prefect": f"http://127.0.0.1:{prefect_port}", "MLflow": f"http://127.0.0.1:{mlflow_port}"}
+        console.print("Starting both servers ...")
+        with one_at_a_time():  # a script that starts now waits until Prefect's database is complete
+            for name, command in commands.items():
+                with open(log / f"{name.lower()}-ui.log", "ab") as output:
+                    servers[name] = subprocess.Popen(
+                        command, stdout=output, stderr=output, env=environment, start_new_session=True
+                    )
+            _wait_until_it_answers("Prefect", f"{addresses['Prefect']}/api/health", servers["Prefect"], str(log))
+        _wait_until_it_answers("MLflow", f"{addresses['MLflow']}/health", servers["MLflow"], str(log))
         for name, address in addresses.items():
-            path = "/api/health" if name == "Prefect" else "/health"
-            _wait_until_it_answers(name, f"{address}{path}", servers[name], str(log))
             console.print(f"{name:8} {address}", soft_wrap=True)
         console.print("Ctrl-C ends both.")
         while all(server.poll() is None for server in servers.values()):

@@ -221,7 +221,8 @@ class RunConfig(_Config):
     name: str | None = Field(
         default=None,
         min_length=1,
-        description="The training's name. If the process of a training with this name died, that training is continued.",
+        description="The training's name. If the last training with this name was interrupted, and its function, config and "
+        "data are unchanged, that training is continued.",
     )
     experiment_name: str | None = Field(
         default=None, min_length=1, description="The MLflow experiment. Default: trainlib."

@@ -15,6 +15,7 @@ __all__ = [
     "ConnectionFailedError",
     "DataError",
     "DataNotFoundError",
+    "FormatError",
     "HorovodBuildError",
     "HorovodUnavailableError",
     "InvalidArgumentError",
@@ -24,6 +25,7 @@ __all__ = [
     "OutOfStepError",
     "PortsTakenError",
     "RunInUseError",
+    "RunLostError",
     "RunNotFoundError",
     "ScoreNotReportedError",
     "SessionUnavailableError",
@@ -120,12 +122,20 @@ class DataNotFoundError(DataError, FileNotFoundError):
     """There is no data at the given location."""
 
 
+class FormatError(TrainlibError):
+    """Something was written by a newer trainlib, in a way that this one cannot read."""
+
+
 class RunNotFoundError(TrainlibError, LookupError):
     """The registry has no training with that name or id."""
 
 
 class RunInUseError(TrainlibError):
     """Another process is running a training with that name."""
+
+
+class RunLostError(RunInUseError):
+    """Another process has taken over the run, because this one had not been heard of for too long."""
 
 
 class HorovodBuildError(TrainlibError):

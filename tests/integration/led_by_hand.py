@@ -7,15 +7,13 @@ from typing import Any
 
 from trainlib import RunConfig, tune
 from trainlib._execution.events import Report
-from trainlib._registry.provenance import Driver
+from trainlib._registry.run import RegisteredRun
 from trainlib._training.display import Display
 from trainlib.tune import TuneConfig, Tuner
 from trainlib.tune._sweep import Sweep
 from trainlib.tune._trial import SweepTrial
 
 CPUS = {"CPU": 8.0}
-GONE = Driver(Driver.this().host, 2**22 + 1, "1")
-"""A process that is no more: its pid is beyond the greatest that there can be."""
 
 
 def train_func(config):
@@ -47,9 +45,15 @@ def no_fetch(folder: str, location: str) -> None:
     raise AssertionError("no checkpoint is saved here")
 
 
-def kill(registry, sweep: Sweep) -> None:
+def kill(sweep: Sweep) -> None:
     """Have the sweep look as if its process had been killed."""
-    registry.set_tag(sweep.run.run_id, "trainlib.driver", str(GONE))
+    abandon(sweep.run)
+
+
+def abandon(run: RegisteredRun) -> None:
+    """Have a run look as if its process had been killed."""
+    assert run.lease is not None
+    run.lease.abandon()
 
 
 def status(registry, trial: SweepTrial) -> str:

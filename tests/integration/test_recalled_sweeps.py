@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.integration.led_by_hand import CPUS, GONE, begin, kill, no_fetch, start, status, train_func
-from trainlib import DataParallelTrainer, RunConfig
+from tests.integration.led_by_hand import CPUS, abandon, begin, kill, no_fetch, start, status, train_func
+from trainlib import DataParallelTrainer, RunConfig, tune
 from trainlib._execution.causes import Cause
 from trainlib._execution.events import Report
 from trainlib._registry.attempts import AttemptRecord, Outcome
@@ -24,7 +24,7 @@ def test_a_trial_that_has_no_turn_again_keeps_what_it_had(registry):
     killed = begin("no-turn")
     start(killed, 5.0)
     start(killed, 2.0, 0.5)
-    kill(registry, killed)
+    kill(killed)
     sweep = begin("no-turn", time_budget_s=1e-9)
     sweep.end_if_time_is_over()
     assert sweep.is_over
@@ -41,7 +41,7 @@ def test_a_trial_whose_end_is_recorded_does_not_run_again(registry, outcome, sta
     killed = begin(f"recorded-{outcome}")
     trial = start(killed, 5.0)
     trial.training.run.record_success(AttemptRecord(1, Outcome(outcome), None))
-    kill(registry, killed)
+    kill(killed)
     sweep = begin(f"recorded-{outcome}")
     (recalled,) = sweep.trials
     if state is None:
@@ -57,14 +57,32 @@ def test_a_trial_whose_end_is_recorded_does_not_run_again(registry, outcome, sta
 def test_a_sweep_and_a_training_of_one_name_are_two_things(registry):
     run_config = RunConfig(name="one-name", verbose=0)
     training = open_training(DataParallelTrainer(train_func, run_config=run_config).inspect())
-    registry.set_tag(training.run.run_id, "trainlib.driver", str(GONE))
+    abandon(training.run)
     sweep = begin("one-name")
     assert sweep.run.run_id != training.run.run_id
-    kill(registry, sweep)
+    kill(sweep)
     again = open_training(DataParallelTrainer(train_func, run_config=run_config).inspect())
     assert again.run.run_id == training.run.run_id
     again.close(None)
     sweep.close(None)
+
+
+def test_another_space_is_another_sweep_and_an_error_for_one_that_is_restored(registry):
+    begun = begin("other-space")
+    kill(begun)
+    other = {"x": tune.grid_search([0, 1])}
+    with pytest.raises(ValueError, match="was begun with another param_space, and is not finished"):
+        Sweep.open(Tuner.restore(begun.run.run_id, param_space=other).plan, flow_run_id=None, tags={})
+    assert registry.get_run(begun.run.run_id).info.status == "RUNNING", "it stays as it is"
+    said: list[str] = []
+    tuner = Tuner(train_func, param_space=other, run_config=RunConfig(name="other-space", verbose=0))
+    sweep = Sweep.open(tuner.plan, flow_run_id=None, tags={}, say=said.append)
+    sweep.close(None)
+    assert sweep.run.run_id != begun.run.run_id
+    assert registry.get_run(begun.run.run_id).info.status == "KILLED"
+    (line,) = said
+    assert line.startswith("a new run starts: 'other-space' was interrupted")
+    assert "but its config differs" in line
 
 
 def test_the_best_value_goes_on_after_trials_are_tried_again(registry, curve):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 
 import pytest
 
-from tests.integration.led_by_hand import GONE, begin, kill, start
+from tests.integration.led_by_hand import abandon, begin, kill, start
 from trainlib import RunConfig
 from trainlib._registry import tags
 from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.finding import find_recorded_run, find_run
+from trainlib._registry.fingerprint import Fingerprint
 from trainlib._registry.opening import open_run
 from trainlib._registry.run import RegisteredRun
 from trainlib._registry.store import current_store
@@ -54,7 +56,7 @@ def test_the_results_of_a_sweep_are_read_without_touching_it(registry):
     killed = begin("read-results")
     start(killed, 5.0)
     start(killed, 2.0, 0.5)
-    kill(registry, killed)
+    kill(killed)
     ids = [killed.run.run_id, *(trial.training.run.run_id for trial in killed.trials)]
     before = [state(registry, run_id) for run_id in ids]
     threads = {thread.ident for thread in threading.enumerate()}
@@ -71,7 +73,7 @@ def test_a_run_whose_process_died_is_continued_under_its_name(registry):
     run.metrics.flush()
     with pytest.raises(RunInUseError, match="is being run by process"):
         opened("died")
-    registry.set_tag(run.run_id, tags.DRIVER, str(GONE))
+    abandon(run)
     continued = opened("died", flow_run_id="second", tags={"mine": "2"})
     assert (continued.run_id, continued.continued) == (run.run_id, True)
     assert (continued.iterations_before, continued.flow_run_before) == (1, "first")
@@ -82,9 +84,83 @@ def test_a_run_whose_process_died_is_continued_under_its_name(registry):
     assert opened("died").run_id != run.run_id, "a run that has ended is not continued by its name"
 
 
+FIRST = Fingerprint(function="f1", config="c1", data="d1")
+
+
+@pytest.mark.parametrize(
+    ("status", "changed", "is_continued"),
+    [
+        ("KILLED", {}, True),
+        ("KILLED", {"function": "f2"}, False),
+        ("KILLED", {"config": "c2", "data": "d2"}, False),
+        (None, {}, True),
+        (None, {"data": "d2"}, False),
+        ("FINISHED", {}, False),
+        ("FAILED", {}, False),
+    ],
+)
+def test_which_runs_are_continued_by_their_name(registry, status, changed, is_continued):
+    """None stands for a process that was killed."""
+    name = f"continued-{status}-{'-'.join(changed)}"
+    run = opened(name, fingerprint=FIRST)
+    if status is None:
+        abandon(run)
+    else:
+        run.close(status)
+    said: list[str] = []
+    again = opened(name, fingerprint=replace(FIRST, **changed), say=said.append)
+    again.close("FINISHED")
+    assert (again.run_id == run.run_id) is is_continued
+    if is_continued:
+        assert said == [
+            f"continuing {name!r} (MLflow run {run.run_id}), which was interrupted at iteration 0. To start a new run "
+            "instead, choose another RunConfig.name"
+        ]
+    elif changed:
+        assert f"but its {' and '.join(changed)} differ" in said[0]
+        assert registry.get_run(run.run_id).info.status == "KILLED"
+    else:
+        assert said == []
+    # Whatever has become of it, restore continues it.
+    restored = opened(None, run=run.run_id, fingerprint=replace(FIRST, config="c3"))
+    restored.close("FINISHED")
+    assert restored.run_id == run.run_id
+
+
+def test_a_config_that_differs_is_shown():
+    run = opened("other-config", fingerprint=FIRST)
+    run.describe({"lr": 0.1, "width": 8}, {})
+    run.close("KILLED")
+    said: list[str] = []
+    other = replace(FIRST, config="c2", params={"lr": "0.2", "width": "8", "depth": "2"})
+    opened("other-config", fingerprint=other, say=said.append).close("FINISHED")
+    assert "but its config (lr was 0.1, and is 0.2) differs." in said[0]
+
+
+def test_a_run_without_a_name_is_not_continued():
+    run = opened(None)
+    run.close("KILLED")
+    again = opened(None)
+    again.close("FINISHED")
+    assert again.run_id != run.run_id
+
+
+def test_a_retried_flow_run_goes_on_unless_its_run_is_live():
+    run = opened(None, flow_run_id="flow", fingerprint=FIRST)
+    with pytest.raises(RunInUseError, match=f"is being run by process {os.getpid()} on "):
+        opened(None, flow_run_id="flow", fingerprint=FIRST)
+    run.close("FAILED")
+    again = opened(None, flow_run_id="flow", fingerprint=FIRST)
+    again.close("FAILED")
+    assert again.run_id == run.run_id
+    changed = opened(None, flow_run_id="flow", fingerprint=replace(FIRST, config="c2"))
+    changed.close("FINISHED")
+    assert changed.run_id != run.run_id
+
+
 def test_a_run_that_must_not_be_continued_stays_as_it_is(registry):
     run = opened("refused")
-    registry.set_tag(run.run_id, tags.DRIVER, str(GONE))
+    abandon(run)
     before = state(registry, run.run_id)
 
     def refuse(found) -> None:
@@ -108,7 +184,7 @@ def test_a_run_whose_folder_cannot_be_made_does_not_look_as_if_it_ran(registry, 
 def test_names_with_quotes_are_found(registry, name):
     run = opened(name)
     assert find_run(registry, name).info.run_id == run.run_id
-    registry.set_tag(run.run_id, tags.DRIVER, str(GONE))
+    abandon(run)
     assert opened(name).run_id == run.run_id
     run.close("FINISHED")
 

@@ -22,12 +22,13 @@ SCRIPT = """
             session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
             if session.get_world_rank() == 0:
                 Path(config["alive"]).write_text(f"{epoch} {os.getpid()}")
-            time.sleep(config["pause"])
+            time.sleep(float(Path(config["alive"] + ".pause").read_text()))  # a config that changes is another training
 
     name, alive, pause, framework = sys.argv[1:]
+    Path(alive + ".pause").write_text(pause)
     result = (TorchTrainer if framework == "torch" else DataParallelTrainer)(
         train_func,
-        train_loop_config={"alive": alive, "pause": float(pause), "epochs": 12},
+        train_loop_config={"alive": alive, "epochs": 12},
         scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(name=name),
     ).fit()
@@ -59,7 +60,9 @@ def wait_until_dead(pid: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_signal_ends_a_training_cleanly(driver, tmp_path, newest_run, flow_state, number):
+def test_a_signal_ends_a_training_cleanly_and_it_goes_on(
+    driver, run_here, tmp_path, newest_run, flow_state, curve, number
+):
     """Ctrl-C one with everything of its own, and SIGTERM one that has joined a Prefect server and a Ray."""
     name = f"signalled-{number.name}-{os.getpid()}"
     alive = tmp_path / "alive"
@@ -83,6 +86,12 @@ def test_a_signal_ends_a_training_cleanly(driver, tmp_path, newest_run, flow_sta
     assert process.output.count("Traceback") <= 1, process.output
     assert "SIGTERM received" not in process.output, process.output
     assert "/prefect/" not in process.output, process.output  # no frame of its engine
+
+    outcome = run_here(SCRIPT, name, str(alive), "0", "torch" if own else "none")
+    assert outcome["run_id"] == newest_run(name).info.run_id == run.info.run_id, "the same run goes on"
+    assert outcome["start"] >= 1, "and not from the start"
+    assert curve(run.info.run_id, "epoch") == [(epoch + 1, float(epoch)) for epoch in range(12)]
+    assert newest_run(name).info.status == "FINISHED"
 
 
 def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
@@ -117,10 +126,12 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
 
 RESTORE = """
     import json, sys
+    from pathlib import Path
     from trainlib import DataParallelTrainer
 
+    Path(sys.argv[2] + ".pause").write_text("0")
     result = DataParallelTrainer.restore(
-        sys.argv[1], train_loop_config={"alive": sys.argv[2], "pause": 0.0, "epochs": 12}
+        sys.argv[1], train_loop_config={"alive": sys.argv[2], "epochs": 12, "changed": True}
     ).fit()
     print(json.dumps({"run_id": result.run_id, "epoch": result.metrics["epoch"], "start": result.metrics["start"]}))
 """

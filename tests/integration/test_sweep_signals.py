@@ -28,13 +28,14 @@ SCRIPT = """
         for epoch in range(start, 6):
             session.report({"loss": config["x"] + 1 / (epoch + 1), "start": start},
                            checkpoint=Checkpoint.from_dict({"epoch": epoch}))
-            time.sleep(config["pause"])
+            time.sleep(float((folder / "pause").read_text()))  # a space that changes is another sweep
 
     if __name__ == "__main__":
         name, folder, pause = sys.argv[1:]
+        (Path(folder) / "pause").write_text(pause)
         results = tune.Tuner(
             train_func,
-            param_space={"x": tune.grid_search([0, 1, 2, 3, 4]), "folder": folder, "pause": float(pause),
+            param_space={"x": tune.grid_search([0, 1, 2, 3, 4]), "folder": folder,
                          "drawn": tune.uniform(0, 1)},
             tune_config=tune.TuneConfig(metric="loss", mode="min", search_alg="tpe", max_concurrent_trials=2),
             run_config=RunConfig(name=name),
@@ -54,7 +55,9 @@ def started(folder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_signal_ends_a_whole_sweep_cleanly(driver, tmp_path, newest_run, registry, flow_state, number):
+def test_a_signal_ends_a_whole_sweep_cleanly_and_it_goes_on(
+    driver, run_here, tmp_path, newest_run, registry, flow_state, number
+):
     name = f"sweep-{number.name}-{os.getpid()}"
     own = number is signal.SIGTERM
     process = driver(SCRIPT, name, str(tmp_path), "30", own_server=own, own_ray=own)
@@ -76,6 +79,15 @@ def test_a_signal_ends_a_whole_sweep_cleanly(driver, tmp_path, newest_run, regis
         wait_until_dead(pid)
     assert process.output.count("Traceback") <= 1, process.output
     assert "/prefect/" not in process.output, process.output
+
+    if own:
+        outcome = run_here(SCRIPT.replace("[0, 1, 2, 3, 4]", "[0, 1]"), name, str(tmp_path), "0")
+        assert outcome["run_id"] != parent.info.run_id, "another space is another sweep"
+        assert registry.get_run(parent.info.run_id).info.status == "KILLED"
+    else:
+        outcome = run_here(SCRIPT, name, str(tmp_path), "0")
+        assert outcome["run_id"] == parent.info.run_id
+    assert outcome["x"] == ([0, 1] if own else [0, 1, 2, 3, 4])
 
 
 RESTORE = """
@@ -109,9 +121,6 @@ def test_a_sweep_whose_process_was_killed_is_continued(
     assert finished
     assert running
     drawn = {run.info.run_id: run.data.params["drawn"] for run in finished + running}
-
-    with pytest.raises(ValueError, match="was begun with another param_space, and is not finished"):
-        run_here(SCRIPT.replace("[0, 1, 2, 3, 4]", "[0, 1]"), name, str(tmp_path), "0.1")
 
     outcome = run_here(SCRIPT, name, str(tmp_path), "0.1")
     assert outcome["run_id"] == parent.info.run_id

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib._data.manifest import made_from
 from trainlib._data.sources import Source, inspect_source
+from trainlib._digest import digest
 from trainlib.errors import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -112,19 +113,37 @@ def require_dataset(name: str, given: Any) -> None:
         raise DataError(f"datasets[{name!r}] is a DataFrame with no {'columns' if len(given) else 'rows'}")
 
 
-def _from_frame(name: str, frame: Any) -> OpenDataset:
-    import pandas as pd
-    import ray.data
+def digest_of(name: str, given: Any, source: Source | None) -> str:
+    """A digest of what was passed under ``name``, without opening it; ``source`` is what was found if it is files."""
+    if source is not None:
+        return source.digest()
+    module = type(given).__module__.partition(".")[0]
+    if module == "pandas":
+        return _digest_of_frame(given.rename(columns=str))
+    if module == "ray":
+        return _facts_of_ray(name, given).digest
+    if module == "datasets":
+        return hashlib.sha256(repr(getattr(given, "_fingerprint", "")).encode()).hexdigest()[:16]
+    return digest(given)
 
-    require_dataset(name, frame)
-    frame = frame.rename(columns=str)
+
+def _digest_of_frame(frame: Any) -> str:
+    import pandas as pd
+
     try:
         rows = pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes()
     except TypeError:  # a column of lists or arrays
         rows = pickle.dumps(frame)
-    digest = hashlib.sha256(rows + repr(list(frame.columns)).encode())
+    return hashlib.sha256(rows + repr(list(frame.columns)).encode()).hexdigest()[:16]
+
+
+def _from_frame(name: str, frame: Any) -> OpenDataset:
+    import ray.data
+
+    require_dataset(name, frame)
+    frame = frame.rename(columns=str)
     columns = {column: str(dtype) for column, dtype in frame.dtypes.items()}
-    facts = DatasetFacts(name, "a pandas DataFrame", "pandas", digest.hexdigest()[:16], len(frame), columns)
+    facts = DatasetFacts(name, "a pandas DataFrame", "pandas", _digest_of_frame(frame), len(frame), columns)
     return OpenDataset(ray.data.from_pandas(frame), facts)
 
 

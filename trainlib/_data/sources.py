@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from trainlib import _storage as storage
@@ -78,7 +78,11 @@ class Source:
         return storage.local_path(self.uri) is not None
 
     def digest(self) -> str:
-        """A hash that differs when the contents of any file may have changed."""
+        """A hash that differs when the contents of any file may have changed since they were inspected."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         filesystem, _ = filesystem_of(self.uri)
         mark = _hash if self.is_local and self.size <= HASH_WHOLE else _version
         with ThreadPoolExecutor(_THREADS) as threads:

@@ -7,10 +7,15 @@ import os
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 from trainlib import _storage as storage
+from trainlib._home import require_home
+from trainlib._registry.database import upgrade
 from trainlib._registry.store import TrackingStore
 from trainlib.errors import ConnectionFailedError
 
@@ -44,6 +49,7 @@ def connect(store: TrackingStore) -> MlflowClient:
 
     Raises:
         ConnectionFailedError: it does not answer, or its address makes no sense.
+        FormatError: it is in a home folder that a newer trainlib wrote.
     """
     require_answer(store.uri)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -54,16 +60,11 @@ def connect(store: TrackingStore) -> MlflowClient:
         from mlflow.exceptions import MlflowException
 
         try:
-            client = MlflowClient(store.uri)
-            if store.uri.startswith("sqlite:///"):
-                # Two processes that both find no tables would both create them.
-                from filelock import FileLock
-
-                database = store.uri.removeprefix("sqlite:///")
-                os.makedirs(os.path.dirname(database), exist_ok=True)
-                with FileLock(f"{database}.lock"):
-                    client.search_experiments(max_results=1)
-            else:
+            with _creation_lock(store.uri):
+                if (database := _own_database(store.uri)) is not None:
+                    require_home(database.parent)
+                    upgrade(database)
+                client = MlflowClient(store.uri)  # this may create the tables already
                 client.search_experiments(max_results=1)
         except (MlflowException, OSError) as error:
             raise ConnectionFailedError(
@@ -71,6 +72,26 @@ def connect(store: TrackingStore) -> MlflowClient:
                 f"it to keep runs in {storage.home()}."
             ) from error
     return client
+
+
+def _own_database(uri: str) -> Path | None:
+    """The database in trainlib's home folder, if a store is that one. It is trainlib's to keep up to date."""
+    database = storage.home() / "mlflow.db"
+    return database if uri == f"sqlite:///{database}" else None
+
+
+@contextmanager
+def _creation_lock(uri: str) -> Iterator[None]:
+    """Let one process at a time open a database file: two that both find no tables would both create them."""
+    if not uri.startswith("sqlite:///"):
+        yield
+        return
+    from filelock import FileLock
+
+    database = uri.removeprefix("sqlite:///")
+    os.makedirs(os.path.dirname(database), exist_ok=True)
+    with FileLock(f"{database}.lock"):
+        yield
 
 
 def require_answer(uri: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainlib._home import require_readable
 from trainlib._registry import tags
 from trainlib._registry.client import connect
 from trainlib._registry.kept_files import TRAINER_SETTINGS
@@ -22,11 +23,12 @@ def find_run(client: MlflowClient, run: str) -> Run:
 
     Raises:
         RunNotFoundError: there is none.
+        FormatError: a newer trainlib wrote it.
     """
     from mlflow.exceptions import MlflowException
 
     try:
-        return client.get_run(run)
+        return _readable(client.get_run(run))
     except MlflowException:
         pass
     named = f"attributes.run_name = {tags.quoted(run)}"
@@ -39,6 +41,14 @@ def find_run(client: MlflowClient, run: str) -> Run:
     return found
 
 
+def _readable(run: Run) -> Run:
+    """A run, unless a newer trainlib wrote it."""
+    version = run.data.tags.get(tags.FORMAT)
+    if version is not None:
+        require_readable(int(version), f"the run {run.info.run_name!r} (MLflow run {run.info.run_id})")
+    return run
+
+
 def find_run_of_flow(client: MlflowClient, experiment_id: str, kind: str, flow_run_id: str | None) -> Run | None:
     """The run that an earlier try of the same Prefect flow run began."""
     if flow_run_id is None:
@@ -48,12 +58,20 @@ def find_run_of_flow(client: MlflowClient, experiment_id: str, kind: str, flow_r
     )
 
 
-def find_running(client: MlflowClient, experiment_id: str, kind: str, name: str | None) -> Run | None:
-    """The newest run of that ``RunConfig.name`` that nobody has ended: it is under way, or its process was killed."""
+def find_last_named(client: MlflowClient, experiment_id: str, kind: str, name: str | None) -> Run | None:
+    """The newest run of that ``RunConfig.name``, however it ended, or whether it has."""
     if name is None:
         return None
-    named = f"{tags.where(tags.KIND, kind)} AND {tags.where(tags.NAME, name)}"
-    return _newest(client, [experiment_id], f"{named} AND attributes.status = 'RUNNING'")
+    return _newest(client, [experiment_id], _named(kind, name))
+
+
+def find_running(client: MlflowClient, experiment_id: str, kind: str, name: str) -> list[Run]:
+    """The runs of that ``RunConfig.name`` that nobody has ended: they are under way, or their processes were killed."""
+    return list(client.search_runs([experiment_id], f"{_named(kind, name)} AND attributes.status = 'RUNNING'"))
+
+
+def _named(kind: str, name: str) -> str:
+    return f"{tags.where(tags.KIND, kind)} AND {tags.where(tags.NAME, name)}"
 
 
 def load_trainer(run: str) -> tuple[str, bytes]:
@@ -87,4 +105,4 @@ def find_recorded_run(client: MlflowClient, run: str, config: RunConfig, store: 
 
 def _newest(client: MlflowClient, experiments: list[str], filter_string: str) -> Run | None:
     runs = client.search_runs(experiments, filter_string, max_results=1, order_by=["attributes.start_time DESC"])
-    return runs[0] if runs else None
+    return _readable(runs[0]) if runs else None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainlib import _storage as storage
+from trainlib._format import FORMAT
+from trainlib._home import require_readable
 from trainlib._registry import tags
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.store import default_store
@@ -65,6 +67,7 @@ def checkpoint_tags(
     """The tags from which :func:`as_saved` knows a checkpoint again."""
     found = {
         tags.CHECKPOINT_INDEX: str(index),
+        tags.FORMAT: str(FORMAT),
         tags.ITERATION: str(iteration),
         tags.SECONDS: f"{seconds:.3f}",
     }
@@ -77,9 +80,14 @@ def checkpoint_tags(
 
 
 def as_saved(model: LoggedModel, uri: str) -> SavedCheckpoint:
-    """The checkpoint that a logged model is, in the store at ``uri``."""
+    """The checkpoint that a logged model is, in the store at ``uri``.
+
+    Raises:
+        FormatError: a newer trainlib wrote it.
+    """
     known = model.tags
     index = int(known[tags.CHECKPOINT_INDEX])
+    require_readable(int(known.get(tags.FORMAT, "1")), f"the checkpoint {model.artifact_location}")
     score = known.get(tags.SCORE)
     return SavedCheckpoint(
         index=index,
@@ -111,10 +119,15 @@ def _is_ready(model: LoggedModel) -> bool:
 
 
 def _models_of_run(client: MlflowClient, experiment_id: str, run_id: str) -> Iterator[LoggedModel]:
+    return logged_models(client, experiment_id, f"source_run_id = '{run_id}'")
+
+
+def logged_models(client: MlflowClient, experiment_id: str, filter_string: str | None = None) -> Iterator[LoggedModel]:
+    """The logged models of an experiment, those that are no checkpoints as well."""
     token = None
     while True:
         page = client.search_logged_models(
-            [experiment_id], filter_string=f"source_run_id = '{run_id}'", max_results=_AT_ONCE, page_token=token
+            [experiment_id], filter_string=filter_string, max_results=_AT_ONCE, page_token=token
         )
         yield from page
         token = page.token

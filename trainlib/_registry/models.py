@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from trainlib._registry.inputs import lineage_tags
 from trainlib._registry.logged_models import read_checkpoints
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.store import current_store
+from trainlib._registry.turns import take_turn
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -104,12 +107,38 @@ def register(selection: Selection, name: str, alias: str = "best") -> ModelVersi
             },
             await_creation_for=0,
         )
+        promoted, previous = _promote(client, selection, name, str(version.version), alias)
+    return ModelVersion(name, str(version.version), alias, promoted, previous)
+
+
+def _promote(
+    client: MlflowClient, selection: Selection, name: str, version: str, alias: str
+) -> tuple[bool, float | None]:
+    """Move the alias to a version if it beats the one that holds it. Gives whether it moved, and the score it had to beat.
+
+    Other processes may register versions of the same model meanwhile. The alias moves only if it still points to the
+    version that was compared, and one process at a time looks and moves it.
+    """
+    score_tag = tags.model_metric(selection.metric)
+    subject = f"{hashlib.sha256(name.encode()).hexdigest()[:8]}.{alias}"
+    while True:
         holder = _alias_holder(client, name, alias)
         previous = float(holder.tags[score_tag]) if holder is not None and score_tag in holder.tags else None
-        promoted = previous is None or selection.beats(previous)
-        if promoted:
-            client.set_registered_model_alias(name, alias, version.version)
-    return ModelVersion(name, str(version.version), alias, promoted, previous)
+        if previous is not None and not selection.beats(previous):
+            return False, previous
+        with take_turn(client, _run_of_oldest(client, name), subject) as ends:
+            now = _alias_holder(client, name, alias)
+            if (now and now.version) == (holder and holder.version) and time.monotonic() < ends:
+                client.set_registered_model_alias(name, alias, version)
+                return True, previous
+
+
+def _run_of_oldest(client: MlflowClient, name: str) -> str:
+    """The run of a model's oldest version, which all processes that register versions of it find."""
+    for version in client.search_model_versions(f"name = {tags.quoted(name)}", order_by=["version_number ASC"]):
+        if version.run_id and client.get_run(version.run_id).info.lifecycle_stage == "active":
+            return str(version.run_id)
+    raise LookupError(f"no version of the model {name!r} has a run in {client.tracking_uri}")
 
 
 @contextmanager

@@ -1,23 +1,42 @@
-"""Which MLflow run a training has: the one that it began before, or a new one."""
+"""Which MLflow run a training has: the one that it began before, or a new one.
+
+Of several processes that want the same run, or a new run of the same name, one gets it; the others get an error.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trainlib._format import FORMAT
 from trainlib._registry import tags as names
 from trainlib._registry.client import connect
 from trainlib._registry.experiments import find_or_create_experiment
-from trainlib._registry.finding import find_run, find_run_of_flow, find_running
-from trainlib._registry.provenance import Driver, source_tags
+from trainlib._registry.finding import find_last_named, find_run, find_run_of_flow, find_running
+from trainlib._registry.fingerprint import Fingerprint
+from trainlib._registry.ownership import (
+    EXPIRES_S,
+    Lease,
+    Occupancy,
+    Owner,
+    Pulse,
+    claim,
+    in_use_error,
+    occupancy,
+    release,
+    watch,
+)
+from trainlib._registry.provenance import source_tags
 from trainlib._registry.recorded_run import Place
 from trainlib._registry.run import RegisteredRun, continue_run, create_run
 from trainlib._registry.store import TrackingStore
 from trainlib.config import RunConfig
-from trainlib.errors import RunInUseError
 
 if TYPE_CHECKING:
+    from mlflow import MlflowClient
     from mlflow.entities import Run
 
 _lock = threading.Lock()
@@ -32,10 +51,12 @@ def open_run(
     run: str | None,
     flow_run_id: str | None,
     tags: Mapping[str, str],
+    fingerprint: Fingerprint | None = None,
     require: Callable[[Run], None] = lambda run: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> RegisteredRun:
-    """The run of a training: the one asked for, the one that this flow run began, the one of that name whose
-    process died, or a new one.
+    """The run of a training: the one asked for, the one that this flow run began, the last one of that name if it was
+    interrupted, or a new one.
 
     Args:
         config: How it is kept.
@@ -45,53 +66,227 @@ def open_run(
         run: The one asked for, by id or name.
         flow_run_id: The Prefect flow run that it belongs to.
         tags: Further tags to set.
+        fingerprint: What is trained. A run that was begun with something else is continued only if it was asked for.
         require: Raises an error for a run that must not be continued. That run is left as it is.
+        say: Shows a line: that a run is continued, or why not, or that this has to wait.
 
     Raises:
         RunNotFoundError: there is no such ``run``.
         RunInUseError: another process is training under that name.
     """
-    with _lock:  # trainings of one process that open a run at the same time must not both take the same one
-        client = connect(store)
-        found: Run | None
-        if run is not None:
-            found = asked_for = find_run(client, run)
-            _require_unused(asked_for)
-            experiment = client.get_experiment(asked_for.info.experiment_id)
+    opening = _Opening(config, store, default_name, kind, run, flow_run_id, tags, fingerprint, require, say)
+    while True:
+        try:
+            with _lock:  # trainings of one process that open a run at the same time must not both take the same one
+                return opening.try_to_open()
+        except _UndecidedError as error:
+            undecided = error.run
+        opening.find_out_about(undecided)  # without the lock: it takes a while, and other trainings need not wait
+
+
+class _UndecidedError(Exception):
+    """A run is in the way, and its owner is on another machine: whether it lives has to be found out first."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.info.run_id)
+        self.run = run
+
+
+@dataclass
+class _Opening:
+    """One call of :func:`open_run`."""
+
+    config: RunConfig
+    store: TrackingStore
+    default_name: str
+    kind: str
+    asked_for: str | None
+    flow_run_id: str | None
+    tags: Mapping[str, str]
+    fingerprint: Fingerprint | None
+    require: Callable[[Run], None]
+    say: Callable[[str], None]
+    expired: dict[str, Pulse] = field(default_factory=dict)
+    """The runs whose owners are known to be gone by now, since their counters stood still at these pulses."""
+
+    def try_to_open(self) -> RegisteredRun:
+        """The run.
+
+        Raises:
+            RunInUseError: another process owns it.
+            _UndecidedError: another process may own it.
+        """
+        client = connect(self.store)
+        if self.asked_for is not None:
+            found: Run | None = find_run(client, self.asked_for)
+            assert found is not None
+            experiment = client.get_experiment(found.info.experiment_id)
         else:
             experiment = find_or_create_experiment(
-                client, store.uri, name=config.experiment_name, storage_path=config.storage_path
+                client, self.store.uri, name=self.config.experiment_name, storage_path=self.config.storage_path
             )
-            found = find_run_of_flow(client, experiment.experiment_id, kind, flow_run_id)
-            if found is None:
-                found = find_running(client, experiment.experiment_id, kind, config.name)
-                if found is not None:
-                    _require_unused(found)
-        place = Place.of_experiment(experiment, config, store)
-        marks = {**({names.FLOW_RUN_ID: flow_run_id} if flow_run_id else {}), **tags}
-        if found is not None:
-            require(found)
-            lost = "the process that coordinated it ended"
-            return continue_run(client, found, place, config.checkpoint_config, tags=marks, lost_message=lost)
-        named = {names.NAME: config.name} if config.name else {}
-        return create_run(
+            found = self._find(client, experiment.experiment_id)
+        place = Place.of_experiment(experiment, self.config, self.store)
+        if found is None:
+            return self._create(client, place)
+        match self._occupancy(found):
+            case Occupancy.LIVE:
+                raise in_use_error(found)
+            case Occupancy.UNKNOWN:
+                raise _UndecidedError(found)
+        different = self._differences(found)
+        if not different:
+            self.require(found)
+        number = Owner.of(found).number + 1
+        if not claim(client, found.info.run_id, number):
+            raise in_use_error(client.get_run(found.info.run_id))
+        try:
+            if not different:
+                return self._continue(client, found, place, number)
+            self._say_what_differs(found, different)
+            if found.info.status == "RUNNING":  # nobody goes on with it
+                client.set_terminated(found.info.run_id, "KILLED")
+            return self._create(client, place)
+        finally:
+            if different:
+                release(client, found.info.run_id, number)
+
+    def find_out_about(self, run: Run) -> None:
+        """Watch a run whose owner is on another machine, until it is known whether the owner lives.
+
+        Raises:
+            RunInUseError: it does.
+        """
+        driver = Owner.of(run).driver
+        assert driver is not None
+        self.say(
+            f"{run.info.run_name!r} (MLflow run {run.info.run_id}) was being run by process {driver.pid} on {driver.host}. "
+            f"Waiting up to {EXPIRES_S:g} s to see whether that process still lives"
+        )
+        client = connect(self.store)
+        pulse = watch(client, run)
+        if pulse is not None:
+            self.expired[run.info.run_id] = pulse
+        elif self._occupancy(now := client.get_run(run.info.run_id)) in (Occupancy.LIVE, Occupancy.UNKNOWN):
+            raise in_use_error(now)
+
+    # -- which run it is ------------------------------------------------------------------------------
+
+    def _find(self, client: MlflowClient, experiment_id: str) -> Run | None:
+        """The run that this flow run began, or the last one of that name, if it was interrupted."""
+        if (begun := find_run_of_flow(client, experiment_id, self.kind, self.flow_run_id)) is not None:
+            return begun
+        last = find_last_named(client, experiment_id, self.kind, self.config.name)
+        if last is not None and last.info.status not in ("RUNNING", "KILLED"):
+            # It has ended by itself. But its next owner may just have claimed it.
+            return last if self._occupancy(last) in (Occupancy.LIVE, Occupancy.UNKNOWN) else None
+        return last
+
+    def _occupancy(self, run: Run) -> Occupancy:
+        found = occupancy(run)
+        is_expired = self.expired.get(run.info.run_id) == Pulse.of(run)
+        return Occupancy.GONE if found is Occupancy.UNKNOWN and is_expired else found
+
+    def _differences(self, run: Run) -> list[str]:
+        if self.asked_for is not None or self.fingerprint is None:
+            return []
+        return self.fingerprint.differences(run.data.tags, run.data.params)
+
+    def _say_what_differs(self, run: Run, different: list[str]) -> None:
+        what = " and ".join(different)
+        changed = "differ" if len(different) > 1 or different == ["data"] else "differs"
+        self.say(
+            f"a new run starts: {run.info.run_name!r} was interrupted (MLflow run {run.info.run_id}), but its {what} {changed}. "
+            "To go on with that run all the same, restore it"
+        )
+
+    # -- opening it -----------------------------------------------------------------------------------
+
+    @property
+    def _marks(self) -> dict[str, str]:
+        flow_run = {names.FLOW_RUN_ID: self.flow_run_id} if self.flow_run_id else {}
+        return {**flow_run, **self.tags}
+
+    def _continue(self, client: MlflowClient, found: Run, place: Place, number: int) -> RegisteredRun:
+        run_id = found.info.run_id
+        lost = "the process that coordinated it ended"
+        marks = {**self._marks, names.FORMAT: str(FORMAT)}
+        try:
+            run = continue_run(client, found, place, self.config.checkpoint_config, tags=marks, lost_message=lost)
+        except BaseException:
+            release(client, run_id, number)
+            raise
+        run.lease = Lease(client, run_id, number)
+        if self.asked_for is None:
+            self.say(
+                f"continuing {run.name!r} (MLflow run {run_id}), which was interrupted at iteration {run.iterations_before}. "
+                "To start a new run instead, choose another RunConfig.name"
+            )
+        return run
+
+    def _create(self, client: MlflowClient, place: Place) -> RegisteredRun:
+        name = self.config.name
+        run = create_run(
             client,
             place,
-            config.checkpoint_config,
-            name=config.name or default_name,
-            tags={**source_tags(), **marks, **named, names.KIND: kind},
+            self.config.checkpoint_config,
+            name=name or self.default_name,
+            tags={
+                **source_tags(),
+                **self._marks,
+                **({names.NAME: name} if name else {}),
+                **(self.fingerprint.tags() if self.fingerprint is not None else {}),
+                names.KIND: self.kind,
+                names.FORMAT: str(FORMAT),
+            },
         )
+        if name is None:
+            run.lease = Lease(client, run.run_id, 0)
+            return run
+        try:
+            self._settle(client, run, name)
+        except BaseException:
+            _delete(client, run.run_id)
+            with suppress(OSError):
+                run.log_dir.rmdir()
+            raise
+        run.lease = Lease(client, run.run_id, 1)
+        return run
+
+    def _settle(self, client: MlflowClient, run: RegisteredRun, name: str) -> None:
+        """Find out which process has the new run of this name, if several create one in the same instant.
+
+        Each has created its run before it looks for others. So of any two, one sees the other's. A run belongs to its
+        first owner: whoever sees a later one claims it, and so keeps its creator from it; whoever sees an earlier one
+        gives up. "Earlier" only has to mean the same to all, so clocks that differ do no harm.
+
+        Raises:
+            RunInUseError: it is another process.
+        """
+        own = (int(run.recorded.started * 1000), run.run_id)
+        for other in find_running(client, run.experiment_id, self.kind, name):
+            occupied = self._occupancy(other)
+            if other.info.run_id == run.run_id or occupied in (Occupancy.FREE, Occupancy.GONE):
+                continue
+            if occupied is Occupancy.UNKNOWN and names.HEARTBEAT in other.data.tags:  # it was not created just now
+                raise _UndecidedError(other)
+            is_earlier = (other.info.start_time, other.info.run_id) < own
+            if is_earlier or Owner.of(other).number > 0:
+                raise in_use_error(other)
+            claimed = claim(client, other.info.run_id, 1)
+            now = client.get_run(other.info.run_id)
+            if now.info.lifecycle_stage == "deleted":  # its creator has given up, or somebody else has claimed it
+                continue
+            if not claimed:
+                raise in_use_error(now)
+            _delete(client, now.info.run_id)
+        if not claim(client, run.run_id, 1):
+            raise in_use_error(client.get_run(run.run_id))
 
 
-def _require_unused(run: Run) -> None:
-    """Refuse a run that another process is working on, as far as can be told."""
-    text = run.data.tags.get(names.DRIVER)
-    if run.info.status != "RUNNING" or text is None:
-        return
-    driver = Driver.parse(text)
-    if driver == Driver.this() or not driver.is_gone():
-        raise RunInUseError(
-            f"the training {run.info.run_name!r} (MLflow run {run.info.run_id}) is being run by process {driver.pid} on "
-            f"{driver.host}. Wait for it, give this one another RunConfig.name, or, if that machine is gone, end the run "
-            "in MLflow and restore it."
-        )
+def _delete(client: MlflowClient, run_id: str) -> None:
+    """Delete a run that nobody works on. Two processes may do it at once."""
+    from mlflow.exceptions import MlflowException
+
+    with suppress(MlflowException):
+        client.delete_run(run_id)

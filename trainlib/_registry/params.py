@@ -29,9 +29,18 @@ def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return result
 
 
+def stored_values(params: Mapping[str, Any]) -> dict[str, str]:
+    """Params with names and values that MLflow accepts. If two names become the same, the last one counts.
+
+    Example:
+        >>> stored_values({"lr": 0.1, "layers": (1, 2)})
+        {'lr': '0.1', 'layers': '(1, 2)'}
+    """
+    return {stored_name(key): str(value)[:_LONGEST_VALUE] for key, value in params.items()}
+
+
 def stored_params(params: Mapping[str, Any]) -> list[Param]:
-    """Params as MLflow accepts them. If two names become the same, the last one counts."""
+    """Params as MLflow's client takes them."""
     from mlflow.entities import Param
 
-    values = {stored_name(key): str(value)[:_LONGEST_VALUE] for key, value in params.items()}
-    return [Param(key, value) for key, value in values.items()]
+    return [Param(key, value) for key, value in stored_values(params).items()]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import socket
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from trainlib._registry import tags
@@ -15,29 +17,56 @@ from trainlib._registry import tags
 
 @dataclass(frozen=True)
 class Driver:
-    """The process that coordinates a training. Another process can find out whether it still runs."""
+    """The process that coordinates a training. Another process of the same machine can tell whether it still lives."""
 
     host: str
     pid: int
     started: str
+    machine: str = ""
+    """Tells machines and containers of one host name apart. Empty if an older trainlib wrote it."""
 
     @classmethod
     def this(cls) -> Driver:
         """The present process."""
-        return cls(socket.gethostname(), os.getpid(), _started(os.getpid()) or "")
+        return cls(socket.gethostname(), os.getpid(), _started(os.getpid()) or "", _machine())
 
     @classmethod
     def parse(cls, text: str) -> Driver:
-        """The process that a tag of a run names."""
-        host, pid, started = text.rsplit(":", 2)
-        return cls(host, int(pid), started)
+        """A driver, from its text. What follows a blank is not part of it.
+
+        Example:
+            >>> Driver.parse("node-1:7:1234:ab12 nonce")
+            Driver(host='node-1', pid=7, started='1234', machine='ab12')
+            >>> Driver.parse("node-1:7:1234").machine
+            ''
+        """
+        host, pid, started, *rest = text.split(" ")[0].split(":")
+        return cls(host, int(pid), started, *rest[:1])
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.pid}:{self.started}"
+        machine = f":{self.machine}" if self.machine else ""
+        return f"{self.host}:{self.pid}:{self.started}{machine}"
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs, or ran, where this process can see its pid."""
+        return self.host == socket.gethostname() and self.machine in ("", _machine())
+
+    @property
     def is_gone(self) -> bool:
-        """Whether it has ended. For a process on another machine the answer is no: it cannot be known from here."""
-        return self.host == socket.gethostname() and _started(self.pid) != self.started
+        """Whether it is known to have ended. A process of another machine is not known to have."""
+        return self.is_here and _started(self.pid) != self.started
+
+
+@cache
+def _machine() -> str:
+    """The same for processes that see each other's pids: one boot of one kernel, and one namespace of pids."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+    return hashlib.sha256(f"{boot} {namespace}".encode()).hexdigest()[:8]
 
 
 def _started(pid: int) -> str | None:

@@ -13,6 +13,7 @@ from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags, re
 from trainlib._registry.checkpoints import CheckpointStore
 from trainlib._registry.kept_files import PREPROCESSOR, TRAINER_SETTINGS
 from trainlib._registry.metric_writer import MetricWriter, write_unsaved
+from trainlib._registry.ownership import Lease
 from trainlib._registry.params import flat, stored_params
 from trainlib._registry.patience import Patience
 from trainlib._registry.provenance import Driver
@@ -49,6 +50,8 @@ class RegisteredRun:
         self.recorded = recorded
         """The run as it was before this process."""
         self.continued = continued
+        self.lease: Lease | None = None
+        """The hold that this process has on the run. A trial has that of its sweep."""
         self.store = recorded.place.store
         self.run_id = recorded.run_id
         self.experiment_id = recorded.place.experiment_id
@@ -105,6 +108,20 @@ class RegisteredRun:
         """What :meth:`save_preprocessor` kept, if anything."""
         return PREPROCESSOR.load(self.artifact_uri)
 
+    # -- owning ---------------------------------------------------------------------------------------
+
+    def require_owned(self) -> None:
+        """Raise an error if another process has taken over the run. It must not be written then.
+
+        Raises:
+            RunLostError: another process has.
+        """
+        if self.lease is not None:
+            self.lease.require()
+
+    def _is_lost(self) -> bool:
+        return self.lease is not None and self.lease.is_lost
+
     # -- recording ------------------------------------------------------------------------------------
 
     def record(self, attempt: AttemptRecord) -> None:
@@ -125,12 +142,16 @@ class RegisteredRun:
         self.attempts.append(attempt)
 
     def close(self, status: str) -> None:
-        """Write what is left and end the run as FINISHED, FAILED or KILLED.
+        """Write what is left and end the run as FINISHED, FAILED or KILLED, unless another process has taken it over.
 
         Raises:
             ConnectionFailedError: MLflow did not accept it, or was away for too long. The run is ended when MLflow
                 answers again while this process lives, or by the next process that continues it.
         """
+        if self._is_lost():
+            self.checkpoints.close()
+            self._release()
+            return
         ended = int(time.time() * 1000)
 
         def end() -> None:
@@ -140,7 +161,14 @@ class RegisteredRun:
         try:
             self.checkpoints.close()
         finally:
-            self.metrics.close(then=end)
+            try:
+                self.metrics.close(then=end)
+            finally:
+                self._release()
+
+    def _release(self) -> None:
+        if self.lease is not None and self.lease.run_id == self.run_id:
+            self.lease.release()
 
     def remarks(self) -> list[str]:
         """What a person should know of what was recorded since the last call."""

@@ -21,6 +21,7 @@ class TrialRegistry:
     def __init__(self, parent: RegisteredRun, *, tags: Mapping[str, str]) -> None:
         """``tags`` are set on the run of each trial."""
         self._client = parent.client
+        self._lease = parent.lease
         self._place = parent.recorded.trials_place
         self._tags = {**source_tags(), names.MLFLOW_PARENT: parent.run_id, **tags}
 
@@ -29,12 +30,16 @@ class TrialRegistry:
     ) -> RegisteredRun:
         """The run of a new trial. Everything that another process has to know about the trial is created with it."""
         about = {**tags, names.TRIAL_NUMBER: str(number), **point_tags(point)}
-        return create_run(self._client, self._place, config, name=name, tags={**self._tags, **about})
+        run = create_run(self._client, self._place, config, name=name, tags={**self._tags, **about})
+        run.lease = self._lease
+        return run
 
     def go_on(self, trial: RecordedTrial, config: CheckpointConfig) -> RegisteredRun:
         """The run of a trial that an earlier process began."""
         lost = "the process of the sweep ended"
-        return continue_run(self._client, trial.run, self._place, config, tags={}, lost_message=lost)
+        run = continue_run(self._client, trial.run, self._place, config, tags={}, lost_message=lost)
+        run.lease = self._lease
+        return run
 
     def end(self, trial: RecordedTrial, status: str) -> None:
         """End the run of a trial that does not go on."""

@@ -18,6 +18,18 @@ FLOW_RUN_ID = "trainlib.flow_run_id"
 """The Prefect flow run that worked on the run last."""
 DRIVER = "trainlib.driver"
 """The process that worked on the run last, as ``host:pid:start``."""
+FUNCTION_DIGEST = "trainlib.digest.function"
+"""A digest of the code that is trained. An interrupted run is continued only if this and the next two are unchanged."""
+CONFIG_DIGEST = "trainlib.digest.config"
+"""A digest of the config of the training function, or of the search space."""
+DATA_DIGEST = "trainlib.digest.data"
+"""A digest of the datasets and the preprocessor."""
+HEARTBEAT = "trainlib.heartbeat"
+"""A counter that moves while the process that owns the run lives, as ``owner number:count``."""
+RELEASED = "trainlib.released"
+"""The number of the owner that has ended the run last, and does not work on it any more."""
+FORMAT = "trainlib.format"
+"""Which version of trainlib's format the run, with its settings, is written in. Checkpoints have it too."""
 FRAMEWORK = "trainlib.framework"
 """The framework of the backend, such as ``torch``."""
 ATTEMPTS = "trainlib.attempts"
@@ -33,6 +45,9 @@ TRIAL_POINT_PIECES = "trainlib.trial.points"
 """On the run of a trial: in how many tags its point of the search space is kept."""
 
 _ATTEMPT = "trainlib.attempt."
+_OWNER = "trainlib.owner."
+_TURN = "trainlib.turn."
+_TURNS_ENDED = "trainlib.turns_ended."
 _TRIAL_POINT = "trainlib.trial.point."
 
 # -- on checkpoints, which are logged models --------------------------------------------------------------
@@ -98,6 +113,59 @@ def is_attempt(tag: str) -> bool:
         (True, False)
     """
     return tag.startswith(_ATTEMPT)
+
+
+def owner(number: int) -> str:
+    """The param by which a process becomes the owner of a run. It is a param, and not a tag, since MLflow lets nobody
+    change a param: of two processes that want to be the same owner, the first one is.
+
+    Example:
+        >>> owner(2)
+        'trainlib.owner.2'
+    """
+    return f"{_OWNER}{number}"
+
+
+def owner_number(param: str) -> int | None:
+    """The number in the name of such a param. None for other params.
+
+    Example:
+        >>> owner_number(owner(2)), owner_number("lr")
+        (2, None)
+    """
+    number = param.removeprefix(_OWNER)
+    return int(number) if number != param and number.isdigit() else None
+
+
+def turn(subject: str, number: int) -> str:
+    """The param by which a process has a turn, such as that of moving an alias.
+
+    Example:
+        >>> turn("alias", 3)
+        'trainlib.turn.alias.3'
+    """
+    return f"{_TURN}{subject}.{number}"
+
+
+def turn_number(subject: str, param: str) -> int | None:
+    """The number in the name of such a param. None for other params.
+
+    Example:
+        >>> turn_number("alias", turn("alias", 3)), turn_number("alias", turn("another", 3))
+        (3, None)
+    """
+    number = param.removeprefix(f"{_TURN}{subject}.")
+    return int(number) if number != param and number.isdigit() else None
+
+
+def turns_ended(subject: str) -> str:
+    """The tag that says which turn ended last.
+
+    Example:
+        >>> turns_ended("alias")
+        'trainlib.turns_ended.alias'
+    """
+    return f"{_TURNS_ENDED}{subject}"
 
 
 def trial_point_piece(index: int) -> str:

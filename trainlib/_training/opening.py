@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from trainlib._digest import digest
+from trainlib._registry.fingerprint import Fingerprint
 from trainlib._registry.opening import open_run
-from trainlib._registry.params import flat
+from trainlib._registry.params import flat, stored_values
 from trainlib._registry.run import RegisteredRun
 from trainlib._registry.tags import FRAMEWORK
 from trainlib._training.display import Display
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from trainlib._data.sources import Source
     from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
-__all__ = ["open_training", "open_trial", "with_mlflow_callback"]
+__all__ = ["fingerprint_of", "open_training", "open_trial", "with_mlflow_callback"]
 
 
 def open_training(
@@ -35,7 +37,7 @@ def open_training(
     display: Display | None = None,
 ) -> Training:
     """The training of a trainer, with its run found or created, and described."""
-    trainer = inspected.trainer
+    trainer, display = inspected.trainer, display or Display()
     config, extra = with_mlflow_callback(trainer.run_config)
     if trainer.resume_from_checkpoint is not None:
         trainer.resume_from_checkpoint.require()
@@ -47,6 +49,8 @@ def open_training(
         run=trainer.restored_run,
         flow_run_id=flow_run_id,
         tags={**extra, **(tags or {})},
+        fingerprint=fingerprint_of(trainer, inspected.sources) if trainer.restored_run is None else None,
+        say=display.say,
     )
     try:
         run.describe(params=_params_of(trainer), tags={FRAMEWORK: trainer.backend_config.framework})
@@ -57,7 +61,7 @@ def open_training(
         training = Training(
             trainer,
             run,
-            display=display or Display(),
+            display=display,
             ingest=_ingest_of(trainer, inspected.sources, kept),
             kept_preprocessor=kept,
             callbacks=callbacks,
@@ -90,6 +94,21 @@ def open_trial(
         kept_preprocessor=kept,
         judges=judges,
         callbacks=callbacks,
+    )
+
+
+def fingerprint_of(trainer: DataParallelTrainer, sources: Mapping[str, Source]) -> Fingerprint:
+    """What decides whether a training may continue an interrupted one: its code, its config, and its data."""
+    from trainlib._data.datasets import digest_of
+    from trainlib._data.preprocessors import fingerprint
+
+    data = {name: digest_of(name, given, sources.get(name)) for name, given in trainer.datasets.items()}
+    preprocessor = fingerprint(trainer.preprocessor) if trainer.preprocessor is not None else None
+    return Fingerprint(
+        function=digest(trainer.train_loop_per_worker),
+        config=digest(trainer.train_loop_config or {}),
+        data=digest((data, preprocessor)),
+        params=stored_values(flat(trainer.train_loop_config or {})),
     )
 
 

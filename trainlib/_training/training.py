@@ -28,7 +28,7 @@ from trainlib._training.planning import plan_attempt, trial_id_of
 from trainlib._training.recorder import Recorder
 from trainlib._training.retry_policy import Decision, decide
 from trainlib.callbacks import Callback, Trial
-from trainlib.errors import ConnectionFailedError, TrainingFailedError
+from trainlib.errors import ConnectionFailedError, RunLostError, TrainingFailedError
 from trainlib.result import Result
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ class Training:
             with Attempt(plan) as attempt:
                 self._follow(attempt)
             self._record.require_saved()
+            self.run.require_owned()
             self._record.attempt_succeeded(number, self.outcome, resumed_from)
         except BaseException as error:
             failure = self._failed(error, number, resumed_from)
@@ -156,6 +157,7 @@ class Training:
         self._wait_for_checkpoints()
 
     def _take_in(self, event: AttemptEvent, attempt: Attempt) -> None:
+        self.run.require_owned()
         match event:
             case Report():
                 if self.report(event, attempt.store) is not Verdict.CONTINUE:
@@ -218,6 +220,8 @@ class Training:
 
     def _failed(self, error: BaseException, number: int, resumed_from: str | None) -> BaseException:
         """Record a failed attempt; gives the error to raise."""
+        if isinstance(error, RunLostError):  # the run is another process's, and so is its record
+            return error
         self._record.drop_unsaved(quickly=cause_of(error) is Cause.CANCELLED)
         self._show_remarks()
         if isinstance(error, TrainingFailedError):

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from trainlib._digest import digest
 from trainlib._execution.causes import Cause
 from trainlib._registry import tags
+from trainlib._registry.fingerprint import Fingerprint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.errors import TrainingFailedError
 from trainlib.tune._config import TuneConfig
@@ -31,6 +33,8 @@ class SweepPlan:
     """What the sweep itself says about runs; what it does not, the trainer of a trial says."""
     settings: bytes
     """What another process needs to go on with it."""
+    trained: tuple[Fingerprint, ...] = ()
+    """The trainers of the sweep, with each dataset that it may choose. Empty for a sweep that is restored."""
     restored_run: str | None = None
     """The parent run to continue."""
     resume_errored: bool = False
@@ -92,6 +96,18 @@ class SweepPlan:
     def space_digest(self) -> str:
         """The same for the same space, in any process."""
         return hashlib.sha256(self.space.fingerprint.encode()).hexdigest()
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint | None:
+        """What decides whether a sweep may continue an interrupted one; None for one that was asked for."""
+        if self.restored_run is not None:
+            return None
+        settings = {key: value for key, value in self.space.tree.items() if key != "datasets"}
+        return Fingerprint(
+            function=digest([each.function for each in self.trained]),
+            config=digest(([each.config for each in self.trained], self.space_digest, settings)),
+            data=digest([each.data for each in self.trained]),
+        )
 
     @cached_property
     def gang(self) -> ScalingConfig | None:

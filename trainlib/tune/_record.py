@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from trainlib._registry.attempts import AttemptRecord, Outcome
@@ -38,11 +38,18 @@ class SweepRecord:
         self._noted_s = 0.0
 
     @classmethod
-    def open(cls, plan: SweepPlan, *, flow_run_id: str | None, tags: Mapping[str, str]) -> SweepRecord:
-        """Find or create the sweep's run.
+    def open(
+        cls,
+        plan: SweepPlan,
+        *,
+        flow_run_id: str | None,
+        tags: Mapping[str, str],
+        say: Callable[[str], None] = lambda text: None,
+    ) -> SweepRecord:
+        """Find or create the sweep's run; ``say`` shows which of the two.
 
         Raises:
-            ValueError: a sweep of that name was begun with another param_space.
+            ValueError: the sweep that was asked for was begun with another param_space.
         """
         config, extra = with_mlflow_callback(plan.run_config)
         run = open_run(
@@ -53,7 +60,9 @@ class SweepRecord:
             run=plan.restored_run,
             flow_run_id=flow_run_id,
             tags={**extra, **tags},
+            fingerprint=plan.fingerprint,
             require=plan.require_same_space,
+            say=say,
         )
         return cls(run, prefect_only(tags) | extra)
 

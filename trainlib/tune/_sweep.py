@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -58,13 +58,20 @@ class Sweep:
         self._ending = False
 
     @classmethod
-    def open(cls, plan: SweepPlan, *, flow_run_id: str | None, tags: Mapping[str, str]) -> Sweep:
-        """Find or create the sweep's run, and take over what earlier processes did.
+    def open(
+        cls,
+        plan: SweepPlan,
+        *,
+        flow_run_id: str | None,
+        tags: Mapping[str, str],
+        say: Callable[[str], None] = lambda text: None,
+    ) -> Sweep:
+        """Find or create the sweep's run, and take over what earlier processes did; ``say`` shows which of the two.
 
         Raises:
-            ValueError: a sweep of that name was begun with another param_space.
+            ValueError: the sweep that was asked for was begun with another param_space.
         """
-        record = SweepRecord.open(plan, flow_run_id=flow_run_id, tags=tags)
+        record = SweepRecord.open(plan, flow_run_id=flow_run_id, tags=tags, say=say)
         try:
             sweep = cls(plan, record)
             if record.describe(plan, sweep.scheduler):
@@ -255,7 +262,12 @@ class Sweep:
     # -- ending the sweep ---------------------------------------------------------------------------------
 
     def end_if_time_is_over(self) -> None:
-        """End the sweep once its time budget is spent, or a stopper says so that no trial has asked for long."""
+        """End the sweep once its time budget is spent, or a stopper says so that no trial has asked for long.
+
+        Raises:
+            RunLostError: another process has taken over the sweep.
+        """
+        self.run.require_owned()
         budget = self.plan.config.time_budget_s
         if budget is not None:
             self.record.note_time()

@@ -38,7 +38,7 @@ class SweepTerminal:
     """Shows a sweep in the terminal. The sweep's thread updates it; trials add their output from their own threads."""
 
     def __init__(self, name: str, verbose: int) -> None:
-        self._name = name
+        self.name = name
         self._verbose = verbose
         self._console = Console(file=sys.stderr, highlight=False)
         self._live: Live | None = None
@@ -68,7 +68,7 @@ class SweepTerminal:
                 # Refreshed here: rich's own thread would take CPU time from the trials.
                 self._live = Live(console=self._console, auto_refresh=False, transient=True)
                 self._live.start()
-            self._live.update(_table(self._name, sweep), refresh=True)
+            self._live.update(_table(self.name, sweep), refresh=True)
             self._shown = time.monotonic()
 
     def close(self, sweep: Sweep) -> None:
@@ -79,7 +79,7 @@ class SweepTerminal:
         if not self._verbose:
             return
         if self._console.is_terminal:
-            self._console.print(_table(self._name, sweep))
+            self._console.print(_table(self.name, sweep))
         else:
             self._print_ended(sweep)
         for line in summary_of(sweep):

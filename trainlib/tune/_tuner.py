@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from trainlib._training.opening import fingerprint_of
 from trainlib.config import RunConfig
 from trainlib.errors import InvalidArgumentError, RunNotFoundError
 from trainlib.trainer import DataParallelTrainer
@@ -142,8 +143,8 @@ class Tuner:
         """
         scheduler = self.tune_config.make_scheduler()
         space = self._trainable.space(self._param_space)
-        for trainer in self._trainable.with_each_dataset(space):
-            trainer.inspect_data()  # so that an unreadable file is an error before anything starts
+        # An unreadable file is an error before anything starts.
+        inspected = [(trainer, trainer.inspect_data()) for trainer in self._trainable.with_each_dataset(space)]
         scheduler.require_space(self._param_space)
         if scheduler.needs_checkpoints and self.run_config.checkpoint_config.num_to_keep == 0:
             raise ValueError(
@@ -157,6 +158,7 @@ class Tuner:
             run_config=self.run_config,
             run_fields=self._run_fields,
             settings=self._dumps(),
+            trained=() if self._restored_run else tuple(fingerprint_of(*each) for each in inspected),
             restored_run=self._restored_run,
             resume_errored=self._resume_errored,
         )
