@@ -35,16 +35,17 @@ class Driver:
         """A driver, from its text. What follows a blank is not part of it.
 
         Example:
-            >>> Driver.parse("node-1:7:1234:ab12 nonce")
+            >>> Driver.parse("node-1:7:1234@ab12 nonce")
             Driver(host='node-1', pid=7, started='1234', machine='ab12')
             >>> Driver.parse("node-1:7:1234").machine
             ''
         """
-        host, pid, started, *rest = text.split(" ")[0].split(":")
-        return cls(host, int(pid), started, *rest[:1])
+        process, _, machine = text.split(" ")[0].partition("@")
+        host, pid, started = process.rsplit(":", 2)
+        return cls(host, int(pid), started, machine)
 
     def __str__(self) -> str:
-        machine = f":{self.machine}" if self.machine else ""
+        machine = f"@{self.machine}" if self.machine else ""
         return f"{self.host}:{self.pid}:{self.started}{machine}"
 
     @property
