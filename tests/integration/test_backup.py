@@ -49,12 +49,13 @@ def save_checkpoint(run: RegisteredRun, index: int, folder: Path) -> None:
     staged.mkdir(parents=True)
     for number in range(FILES):
         (staged / f"{number}.bin").write_bytes(bytes([index % 256]) * 20_000)
-    pending = run.checkpoints.create(index=index, iteration=index, metrics={"loss": 1.0}, score=None, seconds=1.0)
+    facts = {"index": index, "iteration": index, "metrics": {"loss": 1.0}, "score": None, "seconds": 1.0}
+    pending = run.checkpoints.create_in_background(**facts)
 
     def upload(source: str, location: str) -> None:
         storage.upload(Path(source), location)
 
-    run.checkpoints.commit_in_background(pending, str(staged), upload=upload, flush_metrics=lambda: None)
+    run.checkpoints.commit_in_background(index, pending, str(staged), upload=upload, flush_metrics=lambda: None)
     while run.checkpoints.wait(timeout=5.0):
         pass
     run.checkpoints.prune()
@@ -79,6 +80,7 @@ def test_a_home_in_use_is_copied_and_goes_on_elsewhere(own_home, tmp_path, monke
         connection.execute("CREATE TABLE flow_run (name TEXT)")
         connection.execute("INSERT INTO flow_run VALUES ('brave-fox')")
     while index < 3:
+        assert training.is_alive()
         time.sleep(0.05)
     copies = [tmp_path / f"backup-{number}" for number in range(3)]
     for copy in copies:
