@@ -14,6 +14,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from urllib.parse import urlparse
 
 import prefect.context
@@ -21,15 +22,22 @@ from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
 from trainlib import _storage as storage
 from trainlib.errors import ConnectionFailedError
+from trainlib.flows._undelivered import deliver_states
 
 # Where `trainlib up` serves the same database with its UI.
 LOCAL_UI = "http://127.0.0.1:4200"
 
 START_S = 120.0
 _ANSWER_S = 5.0
+_WATCH_S = 1.0
+_ASK_S = 5.0
+# A server that answered before and is silent for so long hangs. Its database may be busy for some seconds.
+_HANGS_S = 20.0
 
 _lock = threading.Lock()
 _server: subprocess.Popen[bytes] | None = None
+_port = 0
+_watcher: threading.Thread | None = None
 
 
 def start() -> None:
@@ -38,53 +46,88 @@ def start() -> None:
     Raises:
         ConnectionFailedError: one is configured, but does not answer.
     """
-    global _server
+    global _server, _port
     with _lock:
         if _server is not None:
+            if _server.poll() is not None:
+                _server = _launch(_port)
             return
         if configured := PREFECT_API_URL.value():
             _require_answer(configured)
+            deliver_states(configured)
             return
-        port = _free_port()
-        log = storage.home() / "logs" / "prefect-server.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "ab") as output:
-            _server = subprocess.Popen(
-                [sys.executable, "-m", "trainlib.flows._serve", str(port)],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,  # Ctrl-C is for the training, which still has to tell how it ended
-                env={
-                    **os.environ,
-                    "PREFECT_UI_ENABLED": "0",
-                    "PREFECT__SERVER_EPHEMERAL": "1",
-                    "PREFECT__SERVER_FINAL": "1",
-                    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-                },
-            )
-        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
+        _port = _free_port()
+        _server = _launch(_port)
+        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{_port}/api"
         prefect.context.refresh_global_settings_context()
 
 
 def wait() -> None:
-    """Return when the server that :func:`start` started answers.
+    """Return when the server that :func:`start` started answers. From then on it is restarted whenever it ends or hangs.
 
     Raises:
         ConnectionFailedError: it ended, or does not answer in time.
     """
+    global _watcher
     if _server is None:
         return
     url = PREFECT_API_URL.value()
     deadline = time.monotonic() + START_S
-    while not _answers(url):
+    while not answers(url):
         if _server.poll() is not None or time.monotonic() > deadline:
-            log = storage.home() / "logs" / "prefect-server.log"
             what = "ended" if _server.poll() is not None else f"did not answer in {START_S:g} s"
             raise ConnectionFailedError(
-                f"the embedded Prefect server {what}: see {log}. To use a server of your own, set PREFECT_API_URL."
+                f"the embedded Prefect server {what}: see {_log()}. To use a server of your own, set PREFECT_API_URL."
             )
         time.sleep(0.05)
+    with _lock:
+        if _watcher is None or not _watcher.is_alive():
+            _watcher = threading.Thread(target=_watch, args=(url,), name="prefect-server-watch", daemon=True)
+            _watcher.start()
+
+
+def _launch(port: int) -> subprocess.Popen[bytes]:
+    log = _log()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "trainlib.flows._serve", str(port)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C is for the training, which still has to tell how it ended
+            env={
+                **os.environ,
+                "PREFECT_UI_ENABLED": "0",
+                "PREFECT__SERVER_EPHEMERAL": "1",
+                "PREFECT__SERVER_FINAL": "1",
+                "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            },
+        )
+
+
+def _watch(url: str) -> None:
+    """Restart the server at the same address when it has ended, or does not answer any more."""
+    global _server
+    asked_at = answered_at = time.monotonic()
+    while True:
+        time.sleep(_WATCH_S)
+        assert _server is not None
+        if time.monotonic() - asked_at >= _ASK_S:
+            asked_at = time.monotonic()
+            if answers(url):
+                answered_at = time.monotonic()
+        with _lock:
+            if _server.poll() is None and time.monotonic() - answered_at < _HANGS_S:
+                continue
+            _server.kill()
+            _server.wait()
+            _server = _launch(_port)
+        answered_at = time.monotonic() + START_S  # it may take so long to start
+
+
+def _log() -> Path:
+    return storage.home() / "logs" / "prefect-server.log"
 
 
 def flow_run_url(flow_run_id: str) -> str:
@@ -95,7 +138,8 @@ def flow_run_url(flow_run_id: str) -> str:
     return f"{ui}/runs/flow-run/{flow_run_id}"
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether a Prefect server answers at an API address."""
     try:
         urllib.request.urlopen(f"{url}/health", timeout=2.0).close()
     except OSError:

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import TypeVar
 
+import httpx
 from prefect.exceptions import TerminationSignal
 
 from trainlib._execution import cluster, warm_up
@@ -20,6 +21,7 @@ from trainlib._registry.store import TrackingStore, current_store
 from trainlib.config import ScalingConfig
 from trainlib.errors import TrainlibError
 from trainlib.flows import _embedded as embedded
+from trainlib.flows._ending import Ending, kept_in
 
 # What Prefect logs for people who watch a flow. Here the terminal shows the training itself, and errors are raised.
 _PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
@@ -34,6 +36,7 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
         ConnectionFailedError: Ray, Prefect or MLflow does not answer; nothing has been started then.
     """
     failure: BaseException
+    ending = Ending()
     with _terminates(), _shows_trainings():
         try:
             cluster.require_answer()
@@ -45,13 +48,24 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
                 warm_up.wait()  # or a Ray that starts now would hand this store's token on to the next training's workers
             connect(store)
             embedded.wait()
-            return flow()
+            with kept_in(ending):
+                return flow()
         except TerminationSignal:
             failure = SystemExit(128 + signal.SIGTERM)
         except KeyboardInterrupt:
             failure = KeyboardInterrupt()
         except TrainlibError as error:
             failure = error
+        except httpx.HTTPError:
+            if not ending.is_known:
+                raise
+            if ending.error is None:
+                return ending.value  # type: ignore[no-any-return]
+            failure = ending.error
+        finally:
+            # Nothing may go on behind a call that is over: the user may shut Ray down next, and a thread of ours that still
+            # used it, or started another one, would take the whole process with it.
+            warm_up.wait()
     # Raised here, so that the frames of Prefect's engine are not part of it.
     raise failure.with_traceback(None) from failure.__cause__
 

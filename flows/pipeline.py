@@ -13,6 +13,7 @@ from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import PreprocessSpec
 from trainlib._registry.models import ModelVersion, Selection
 from trainlib.callbacks._mlflow import store_of
+from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._local import shows_trainings
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.train import train_here
@@ -65,6 +66,10 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
     Args:
         spec: What to prepare, train, select and register.
     """
+    return outliving_prefect(lambda: _pipeline(spec))
+
+
+def _pipeline(spec: PipelineSpec) -> PipelineResult:
     _step(1, f"preparing {spec.data.source}")
     data = preprocess(spec.data, say=_say if shows_trainings.get() else None)
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")

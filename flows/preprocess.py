@@ -6,6 +6,7 @@ from prefect import flow
 
 from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import PreprocessSpec
+from trainlib.flows._ending import outliving_prefect
 from trainlib.tasks.preprocess import preprocess as preprocess_task
 
 __all__ = ["preprocess"]
@@ -18,4 +19,4 @@ def preprocess(spec: PreprocessSpec) -> PreprocessedData:
     Args:
         spec: What to read, how to split it, and what to apply to it.
     """
-    return preprocess_task(spec)
+    return outliving_prefect(lambda: preprocess_task(spec))

@@ -12,6 +12,7 @@ from trainlib._training.retry_policy import most_retries
 from trainlib._training.terminal import Terminal
 from trainlib.callbacks._mlflow import store_of
 from trainlib.flows._embedded import flow_run_url
+from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._interrupted import mark_interrupted
 from trainlib.flows._local import shows_trainings
 from trainlib.flows.spec import TrainSpec
@@ -38,7 +39,7 @@ def train(spec: TrainSpec) -> Result:
     Args:
         spec: What to train, on how many workers, and how it is kept.
     """
-    return train_here(spec.inspected())
+    return outliving_prefect(lambda: train_here(spec.inspected()))
 
 
 def train_here(inspected: InspectedTrainer) -> Result:

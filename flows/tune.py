@@ -18,6 +18,7 @@ from trainlib._training.retry_policy import most_retries
 from trainlib.callbacks._mlflow import store_of
 from trainlib.errors import SweepFailedError
 from trainlib.flows._embedded import flow_run_url
+from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._interrupted import mark_interrupted
 from trainlib.flows._local import shows_trainings
 from trainlib.flows.tune_spec import TuneSpec
@@ -46,7 +47,7 @@ def tune(spec: TuneSpec) -> ResultGrid:
     Args:
         spec: What to train, what to try, and how.
     """
-    return tune_here(spec.tuner())
+    return outliving_prefect(lambda: tune_here(spec.tuner()))
 
 
 def tune_here(tuner: Tuner) -> ResultGrid:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import base64
 import json
 import time
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-import httpx
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactUpdate
-from prefect.logging import get_run_logger
 
+from trainlib.tasks._background import BackgroundSender
 from trainlib.tune._sweep import Sweep
 from trainlib.tune._table import rows_of, summary_of
 
 _UPDATE_S = 5.0
+# How long the end of a sweep waits until its summary is shown.
+_LAST_S = 10.0
 _MOST_ROWS = 100
 
 
@@ -26,18 +28,19 @@ class SweepArtifacts:
 
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
-        self._logger = get_run_logger()
+        self._sender = BackgroundSender()
         self._table: UUID | None = None
         self._updated = time.monotonic()
 
     def open(self) -> None:
         """Link to the sweep's run."""
         run = self._sweep.run
-        create_link_artifact(
-            link=run.url,
-            link_text=f"MLflow: {run.name}",
-            key="mlflow-run",
-            description=f"The MLflow run of the sweep {run.name}, the parent of its trials' runs.",
+        about = f"The MLflow run of the sweep {run.name}, the parent of its trials' runs."
+        self._sender.send(
+            "link",
+            partial(
+                create_link_artifact, run.url, link_text=f"MLflow: {run.name}", key="mlflow-run", description=about
+            ),
         )
 
     def update(self) -> None:
@@ -52,10 +55,8 @@ class SweepArtifacts:
         lines = [f"- {line}" for line in summary_of(self._sweep)]
         text = "\n".join([f"## {self._sweep.run.name}", "", *lines, "", *images])
         about = f"How the sweep {self._sweep.run.name} ended."
-        try:
-            create_markdown_artifact(text, key="sweep-summary", description=about)
-        except httpx.HTTPError as error:  # no reason to lose what the sweep gave
-            self._logger.warning("could not write the summary of the sweep: %s", error)
+        self._sender.send("summary", partial(create_markdown_artifact, text, key="sweep-summary", description=about))
+        self._sender.flush(_LAST_S)
 
     def _write_table(self) -> None:
         self._updated = time.monotonic()
@@ -63,14 +64,14 @@ class SweepArtifacts:
         if not rows:
             return
         about = f"{len(self._sweep.trials)} trials, the best is marked with a star."
-        try:
-            if self._table is None:
-                self._table = create_table_artifact(rows, key="trials", description=about)  # type: ignore[assignment]
-            else:
-                with get_client(sync_client=True) as client:
-                    client.update_artifact(self._table, ArtifactUpdate(data=json.dumps(rows), description=about))
-        except httpx.HTTPError as error:  # no reason to end a sweep; the next update may get through
-            self._logger.debug("could not update the table of trials: %s", error)
+        self._sender.send("table", partial(self._send_table, rows, about))
+
+    def _send_table(self, rows: list[dict[str, str]], about: str) -> None:
+        if self._table is None:
+            self._table = create_table_artifact(rows, key="trials", description=about)  # type: ignore[assignment]
+        else:
+            with get_client(sync_client=True) as client:
+                client.update_artifact(self._table, ArtifactUpdate(data=json.dumps(rows), description=about))
 
 
 def _base64(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prefect import task
@@ -13,6 +14,7 @@ from prefect.logging import get_run_logger
 from trainlib._data.manifest import PreprocessedData
 from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
 from trainlib._data.spec import PreprocessSpec
+from trainlib.tasks._background import show
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
@@ -44,7 +46,8 @@ def preprocess(
             say(text)
 
     prepared = run_preprocessing(plan_preprocessing(spec, preprocessor), tell)
-    create_markdown_artifact(_summary(prepared), key="prepared-data", description=f"Prepared from {prepared.source}")
+    about = f"Prepared from {prepared.source}"
+    show(partial(create_markdown_artifact, _summary(prepared), key="prepared-data", description=about))
     return prepared
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prefect import task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
 from trainlib._registry.models import ModelVersion, Selection, register
+from trainlib.tasks._background import show
 
 __all__ = ["register_model"]
 
@@ -22,9 +25,7 @@ def register_model(selection: Selection, name: str, alias: str = "best") -> Mode
     """
     version = register(selection, name, alias)
     moved = f"`{alias}` points to it now" if version.promoted else f"`{alias}` stays with {version.previous_score:.4g}"
-    create_markdown_artifact(
-        f"**{name}** version {version.version}: {selection.metric} {selection.score:.4g}, {moved}.",
-        key="model-version",
-        description=f"Version {version.version} of {name}",
-    )
+    text = f"**{name}** version {version.version}: {selection.metric} {selection.score:.4g}, {moved}."
+    about = f"Version {version.version} of {name}"
+    show(partial(create_markdown_artifact, text, key="model-version", description=about))
     return version

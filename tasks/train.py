@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from prefect import task
-from prefect.artifacts import create_link_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 
@@ -26,11 +25,7 @@ def is_to_be_retried(task: Any, task_run: TaskRun, state: State[Any]) -> bool:
 @task(name="train", cache_policy=NO_CACHE, retry_condition_fn=is_to_be_retried, log_prints=False)
 def train(training: Training) -> Result:
     """Make one attempt at a training, from its newest checkpoint on."""
-    if training.display.add(PrefectScreen()):
-        create_link_artifact(
-            link=training.run.url,
-            link_text=f"MLflow: {training.run.name}",
-            key="mlflow-run",
-            description=f"The MLflow run of the training {training.run.name}.",
-        )
+    screen = PrefectScreen()
+    if training.display.add(screen):
+        screen.link(training.run.name, training.run.url)
     return training.attempt()

@@ -77,6 +77,14 @@ def is_local() -> bool:
     return ray.is_initialized() and node is not None and node.is_head()
 
 
+def session() -> str | None:
+    """What tells the present connection to Ray from all others; None without one. Every new Ray counts its jobs from 1."""
+    node = ray._private.worker._global_node
+    if not ray.is_initialized() or node is None:
+        return None
+    return f"{node.session_name}/{ray.get_runtime_context().get_job_id()}"
+
+
 def node_is_lost(node_id: str) -> bool:
     """Whether a node is gone. Ray itself needs a quarter of a minute to notice; its raylet's port tells at once."""
     return all(node["NodeID"] != node_id or _is_lost(node) for node in ray.nodes())

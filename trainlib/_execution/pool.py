@@ -18,6 +18,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from trainlib._execution import cluster
 from trainlib._execution.waiting import gather
 from trainlib._execution.worker import Worker
 
@@ -34,8 +35,8 @@ class Kind:
     node_id: str
     threads: int
     state_module: str | None
-    cluster: str
-    """Which Ray session they belong to."""
+    session: str | None
+    """The connection to Ray that they belong to."""
 
 
 @dataclass
@@ -123,13 +124,18 @@ class WorkerPool:
         while True:
             time.sleep(1.0)
             with self._lock:
-                if not ray.is_initialized():
-                    self._idle.clear()
+                self._forget_other_sessions()
                 for kind in list(self._idle):
                     self._expire(kind, time.monotonic())
                 if not self._idle:
                     self._sweeper = None
                     return
+
+    def _forget_other_sessions(self) -> None:
+        """Let go of workers of a Ray that was shut down: they are gone, and Ray must not be asked about them."""
+        session = cluster.session()
+        for kind in [kind for kind in self._idle if kind.session != session]:
+            del self._idle[kind]
 
     def _expire(self, kind: Kind, now: float) -> None:
         idle = self._idle[kind]

@@ -85,7 +85,7 @@ class Trainer:
     # -- running ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Connect to Ray and start the workers, in the background. They reserve nothing until they train.
+        """Connect to Ray and start the workers. They reserve nothing until they train.
 
         Raises:
             ConnectionFailedError: no Ray cluster answers at ``RAY_ADDRESS``.
@@ -94,6 +94,7 @@ class Trainer:
 
         cluster.require_answer()
         warm_up.start(self._any_trainer.scaling_config, self._any_trainer.backend_config)
+        warm_up.wait()
         self._started = True
 
     def run(

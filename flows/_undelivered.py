@@ -1,0 +1,58 @@
+"""How flow runs ended whose Prefect server was gone by then: told to the server when it is back."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
+from prefect.exceptions import ObjectNotFound
+from prefect.states import Completed, Failed
+
+from trainlib import _storage as storage
+
+__all__ = ["deliver_states", "keep_state"]
+
+_log = logging.getLogger("trainlib")
+
+
+def keep_state(api: str, flow_run_id: str, *, failed: bool) -> None:
+    """Keep how a flow run ended, for a server that does not answer now."""
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{flow_run_id}.json").write_text(json.dumps({"api": api, "failed": failed}))
+
+
+def deliver_states(api: str) -> None:
+    """Tell a server that answers how earlier flow runs ended, in the background."""
+    kept = [file for file in _folder().glob("*.json") if json.loads(file.read_text())["api"] == api]
+    if kept:
+        threading.Thread(target=_deliver, args=(kept,), name="undelivered-states", daemon=True).start()
+
+
+def _deliver(kept: list[Path]) -> None:
+    for file in kept:
+        failed = json.loads(file.read_text())["failed"]
+        message = "Told later: the server did not answer when it ended."
+        try:
+            with get_client(sync_client=True) as client:
+                run = client.read_flow_run(UUID(file.stem))
+                if run.state is None or not run.state.is_final():
+                    ended: State[Any] = Failed(message=message) if failed else Completed(message=message)
+                    client.set_flow_run_state(run.id, ended, force=True)
+        except ObjectNotFound:
+            pass  # the server has a new database: there is nothing to tell it
+        except httpx.HTTPError as error:
+            _log.debug("could not tell Prefect how flow run %s ended: %s", file.stem, error)
+            return
+        file.unlink(missing_ok=True)
+
+
+def _folder() -> Path:
+    return storage.home() / "undelivered"
