@@ -26,19 +26,26 @@ def keep_state(api: str, flow_run_id: str, *, failed: bool) -> None:
     """Keep how a flow run ended, for a server that does not answer now."""
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{flow_run_id}.json").write_text(json.dumps({"api": api, "failed": failed}))
+    part = folder / f"{flow_run_id}.part"
+    part.write_text(json.dumps({"api": api, "failed": failed}))
+    part.rename(part.with_suffix(".json"))  # never half a file: each later process reads it
 
 
 def deliver_states(api: str) -> None:
     """Tell a server that answers how earlier flow runs ended, in the background."""
-    kept = [file for file in _folder().glob("*.json") if json.loads(file.read_text())["api"] == api]
-    if kept:
-        threading.Thread(target=_deliver, args=(kept,), name="undelivered-states", daemon=True).start()
+    if any(_folder().glob("*.json")):
+        threading.Thread(target=_deliver, args=(api,), name="undelivered-states", daemon=True).start()
 
 
-def _deliver(kept: list[Path]) -> None:
-    for file in kept:
-        failed = json.loads(file.read_text())["failed"]
+def _deliver(api: str) -> None:
+    for file in list(_folder().glob("*.json")):
+        try:
+            kept = json.loads(file.read_text())
+        except FileNotFoundError:  # another process has just delivered it
+            continue
+        if kept["api"] != api:
+            continue
+        failed = kept["failed"]
         message = "Told later: the server did not answer when it ended."
         try:
             with get_client(sync_client=True) as client:
