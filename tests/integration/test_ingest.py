@@ -412,12 +412,13 @@ def train_func(config):
     if checkpoint is None:
         while not (Path(session.get_trial_dir()) / "checkpoint_000000").exists():  # until it is kept
             time.sleep(0.05)
-        os.kill(config["driver"], 9)
+        os.kill(int(Path(config["driver"]).read_text()), 9)
     return checkpoint.to_dict()["rows"] == rows
 
+Path("driver.pid").write_text(str(os.getpid()))
 trainer = DataParallelTrainer(
     train_func,
-    train_loop_config={"driver": os.getpid()},
+    train_loop_config={"driver": str(Path("driver.pid").resolve())},
     scaling_config=ScalingConfig(num_workers=1),
     datasets={"train": pd.DataFrame({"x": [1.0, 2.0, 6.0]})},
     preprocessor=StandardScaler(columns=["x"]),

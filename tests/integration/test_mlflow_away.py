@@ -13,7 +13,7 @@ from mlflow import MlflowClient
 from tests.integration.mlflow_server import MlflowServer
 from trainlib import Checkpoint, DataParallelTrainer, FailureConfig, RunConfig, TrainingFailedError, session
 from trainlib._execution.causes import Cause
-from trainlib._registry import metric_writer, patience, tags
+from trainlib._registry import metric_writer, patience
 from trainlib._registry.attempts import AttemptRecord, Outcome, recorded_attempts
 from trainlib._registry.logged_models import read_checkpoints
 from trainlib._registry.opening import open_run
@@ -125,7 +125,7 @@ def test_the_next_process_writes_what_one_had_to_leave(server, client):
         '{"key": "loss", "value": 1.0, "timestamp": 1000, "step": 1}\n'
         '{"key": "loss", "value": 0.5, "timestamp": 2000, "step": 2}\n'
     )
-    client.set_tag(run.run_id, tags.DRIVER, "elsewhere:1:1")
+    run.lease.abandon()
     client.set_terminated(run.run_id, "KILLED")
     again = open_run(
         RunConfig(name="left behind"),
