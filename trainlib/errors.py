@@ -123,7 +123,7 @@ class DataNotFoundError(DataError, FileNotFoundError):
 
 
 class FormatError(TrainlibError):
-    """Something was written by a newer trainlib, in a way that this one cannot read."""
+    """Something was written by another version of trainlib, in a way that this one cannot read."""
 
 
 class RunNotFoundError(TrainlibError, LookupError):

@@ -29,7 +29,8 @@ class RecordedTrial:
 
     number: int
     run: Run
-    point: Any
+    point: str
+    """Its point of the search space, as it was stored."""
 
 
 class RecordedSweep:

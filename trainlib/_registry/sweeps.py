@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from trainlib._registry import tags as names
 from trainlib._registry.provenance import source_tags
@@ -26,7 +25,7 @@ class TrialRegistry:
         self._tags = {**source_tags(), names.MLFLOW_PARENT: parent.run_id, **tags}
 
     def create(
-        self, number: int, name: str, point: Any, config: CheckpointConfig, tags: Mapping[str, str]
+        self, number: int, name: str, point: str, config: CheckpointConfig, tags: Mapping[str, str]
     ) -> RegisteredRun:
         """The run of a new trial. Everything that another process has to know about the trial is created with it."""
         about = {**tags, names.TRIAL_NUMBER: str(number), **point_tags(point)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from trainlib.tune._capacity import has_room
 from trainlib.tune._plan import SweepPlan
+from trainlib.tune._point import Point
 from trainlib.tune._search import Search
-from trainlib.tune._space import Point
 from trainlib.tune._trial import SweepTrial
 from trainlib.tune._trials import Trials
 from trainlib.tune.schedulers import TrialScheduler

@@ -14,7 +14,8 @@ from trainlib._registry.fingerprint import Fingerprint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.errors import TrainingFailedError
 from trainlib.tune._config import TuneConfig
-from trainlib.tune._space import Point, Space, leaves
+from trainlib.tune._point import Point
+from trainlib.tune._space import Space, leaves
 from trainlib.tune._trainable import Trainable
 from trainlib.tune._trial import SweepTrial
 

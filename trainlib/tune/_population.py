@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib._registry.checkpoints import CheckpointStore
-from trainlib.tune._space import Point, value_at
+from trainlib.tune._point import Point
+from trainlib.tune._space import value_at
 from trainlib.tune._trial import SweepTrial
 from trainlib.tune._trials import Trials
 from trainlib.tune.schedulers import TrialScheduler

@@ -8,9 +8,10 @@ from trainlib._registry.client import connect
 from trainlib._registry.finding import find_recorded_run
 from trainlib._registry.recorded_sweep import RecordedSweep, RecordedTrial
 from trainlib.callbacks._mlflow import store_of
-from trainlib.errors import TrainingFailedError
+from trainlib.errors import FormatError, TrainingFailedError
 from trainlib.tune._life import TrialState, recalled
 from trainlib.tune._plan import SweepPlan
+from trainlib.tune._point import Point
 from trainlib.tune._result_grid import ResultGrid
 from trainlib.tune._search import Search
 from trainlib.tune._trial import SweepTrial
@@ -52,7 +53,7 @@ def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
 
 
 def _recall(plan: SweepPlan, sweep: RecordedSweep, recorded: RecordedTrial) -> SweepTrial:
-    trial = plan.trial_at(recorded.point)
+    trial = plan.trial_at(_point_of(recorded))
     trial.name = recorded.run.info.run_name
     trial.recorded = recorded
     trial.before = sweep.result_of(
@@ -69,6 +70,16 @@ def _recall(plan: SweepPlan, sweep: RecordedSweep, recorded: RecordedTrial) -> S
         trial.result = trial.before
         trial.result.error = trial.error
     return trial
+
+
+def _point_of(recorded: RecordedTrial) -> Point:
+    try:
+        return Point.loads(recorded.point)
+    except ValueError as error:
+        raise FormatError(
+            f"trial {recorded.number} of the sweep (MLflow run {recorded.run.info.run_id}) cannot be read: {error}. If an older "
+            "trainlib wrote it, begin the sweep anew, under another RunConfig.name"
+        ) from None
 
 
 def _cause_of(outcome: Outcome | None) -> Cause:

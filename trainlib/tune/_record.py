@@ -16,7 +16,7 @@ from trainlib._registry.trial_points import point_tags
 from trainlib._training.opening import with_mlflow_callback
 from trainlib.callbacks._mlflow import store_of
 from trainlib.tune._plan import SweepPlan
-from trainlib.tune._space import Point
+from trainlib.tune._point import Point
 from trainlib.tune._trial import SweepTrial
 from trainlib.tune.schedulers import TrialScheduler
 
@@ -96,7 +96,7 @@ class SweepRecord:
         if trial.recorded is not None:
             return self._trials.go_on(trial.recorded, config)
         tags = {FRAMEWORK: trial.trainer.backend_config.framework}
-        return self._trials.create(trial.number, trial.name, trial.point, config, tags)
+        return self._trials.create(trial.number, trial.name, trial.point.dumps(), config, tags)
 
     def fail_trial(self, run: RegisteredRun, error: Exception, outcome: Outcome) -> None:
         """End the run of a trial that could not be started."""
@@ -109,7 +109,7 @@ class SweepRecord:
 
     def change_point(self, run: RegisteredRun, point: Point) -> None:
         """A trial goes on with another point; returns when that is written."""
-        run.metrics.note(tags=point_tags(point))
+        run.metrics.note(tags=point_tags(point.dumps()))
         run.metrics.flush()  # before the weights come: weights without their params would be another trial's
 
     @property

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from trainlib.tune._domains import Domain, Param
-from trainlib.tune._space import Point, Space
+from trainlib.tune._point import Point
+from trainlib.tune._space import Space
 
 if TYPE_CHECKING:
     import optuna

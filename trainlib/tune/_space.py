@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
 from pydantic import BaseModel
 
 from trainlib.tune._domains import Categorical, Domain, Function, Grid, Param, label
+from trainlib.tune._point import NotStored, Path, Point
 from trainlib.tune._sample import as_domain
 
-__all__ = ["Point", "Space", "leaves", "value_at"]
-
-Path = tuple[str | int, ...]
+__all__ = ["Space", "leaves", "value_at"]
 
 # The names of params leave out these keys.
 _LEFT_OUT = ("train_loop_config", "params")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One point of a search space, in a form that the registry can store."""
-
-    number: int
-    params: dict[str, Param]
-    distributions: dict[str, str] = field(default_factory=dict)
-    """The distribution of each param, as JSON. A sampler needs it to learn from the point."""
-    computed: dict[str, Any] = field(default_factory=dict)
-    """The values of ``sample_from``."""
-    changed: dict[Path, Any] = field(default_factory=dict)
-    """The values that population based training has changed since."""
-
-    def with_changes(self, changes: Mapping[Path, Any]) -> Point:
-        return replace(self, changed={**self.changed, **changes})
 
 
 @dataclass(frozen=True)
@@ -107,9 +89,15 @@ class Space:
 
         Raises:
             KeyError: the point is from another space.
+            ValueError: it has an object that was not stored with it.
         """
         config, _ = self.resolve(lambda name, domain: point.params[name], point.computed or None)
         for path, value in point.changed.items():
+            if isinstance(value, NotStored):
+                raise ValueError(
+                    f"population based training had set param_space{_at(path)} to {value.label}, an object that is not "
+                    "stored between processes. Let it choose names or numbers, and create the object in the training function"
+                )
             config = _replaced(config, path, value)
         return config
 

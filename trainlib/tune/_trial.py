@@ -10,7 +10,7 @@ from trainlib._training.training import Progress
 from trainlib.result import Result
 from trainlib.tune._domains import label
 from trainlib.tune._life import TrialState
-from trainlib.tune._space import Point
+from trainlib.tune._point import Point
 
 if TYPE_CHECKING:
     from trainlib._registry.recorded_sweep import RecordedTrial
