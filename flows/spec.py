@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from trainlib import _rooms as rooms
 from trainlib._data.config import DataConfig
-from trainlib._data.manifest import PreprocessedData
+from trainlib._data.manifest import PreprocessedData, PreprocessedDataset
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
@@ -56,7 +57,7 @@ class TrainSpec(BaseModel):
         description="Where the training is kept, what is retried, and which checkpoints stay.",
         json_schema_extra={"position": 4},
     )
-    datasets: dict[str, str] = Field(
+    datasets: dict[str, str | PreprocessedDataset] = Field(
         default_factory=dict,
         description="What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files. 'train' is "
         "split across the workers, the others are whole on each worker.",
@@ -88,7 +89,7 @@ class TrainSpec(BaseModel):
             train_loop_config={key: shown(value) for key, value in (trainer.train_loop_config or {}).items()},
             scaling_config=trainer.scaling_config,
             run_config=trainer.run_config.model_copy(update={"stop": shown(trainer.run_config.stop)}),
-            datasets={name: str(shown(given)) for name, given in trainer.datasets.items()},
+            datasets={name: _shown_dataset(given) for name, given in trainer.datasets.items()},
             dataset_config=trainer.dataset_config,
         )
         spec._trainer = trainer
@@ -145,6 +146,12 @@ def _load(path: str) -> Any:
             "can be imported where the flow runs."
         ) from error
     return found
+
+
+def _shown_dataset(given: Any) -> str | PreprocessedDataset:
+    if isinstance(given, PreprocessedDataset):
+        return given
+    return os.fspath(given) if isinstance(given, os.PathLike) else str(shown(given))
 
 
 def shown(value: Any) -> Any:

@@ -164,9 +164,15 @@ def _make_folders(folder: Path) -> list[Path]:
 
 def read_text(location: str) -> str | None:
     """The text of a file at a path or an fsspec URI. None if it does not exist."""
+    data = read_bytes(location)
+    return data.decode() if data is not None else None
+
+
+def read_bytes(location: str) -> bytes | None:
+    """A file at a path or an fsspec URI. None if it does not exist."""
     store, inner = filesystem(location)
     try:
-        return store.cat_file(inner).decode()  # type: ignore[no-any-return]
+        return store.cat_file(inner)  # type: ignore[no-any-return]
     except FileNotFoundError:
         return None
 

@@ -77,7 +77,7 @@ def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDat
 
     if isinstance(given, (str, os.PathLike)):
         source = source or inspect_source(given)
-        origin = made_from(source.uri)
+        origin = made_from(given)
         facts = DatasetFacts(name, source.uri, "files", source.digest(), source.rows, source.columns, origin)
         return OpenDataset(source.read(), facts)
     if isinstance(given, pd.DataFrame):

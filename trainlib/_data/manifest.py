@@ -5,22 +5,47 @@ The manifest is written last. A folder without one is incomplete, and is written
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+from pydantic import BaseModel, ConfigDict
 
 from trainlib import _storage as storage
 from trainlib.checkpoint import PREPROCESSOR_FILE
+from trainlib.errors import DataError
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
 
-__all__ = ["PreprocessedData"]
+__all__ = ["PreprocessedData", "PreprocessedDataset"]
 
 MANIFEST = "_manifest.json"
+
+
+class PreprocessedDataset(BaseModel):
+    """A part of preprocessed data: the folder of its files, and what they were made with. Trainers take it as a path."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    source: str
+    source_digest: str
+    preprocessor: str
+    preprocessor_digest: str | None
+    """What the file of the fitted preprocessor has to be, before it is loaded. None if there is none."""
+    code_version: str
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __str__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"PreprocessedDataset({self.path!r})"
 
 
 @dataclass(frozen=True)
@@ -45,20 +70,36 @@ class PreprocessedData:
     preprocessor: str
     """A summary of what was applied. The fitted preprocessor is stored beside the files, and saved with the
     checkpoints of a training."""
+    preprocessor_digest: str | None
+    """A hash of the file of the fitted preprocessor; None if nothing was applied."""
 
     @property
-    def datasets(self) -> dict[str, str]:
+    def datasets(self) -> dict[str, PreprocessedDataset]:
         """The argument ``datasets`` of a trainer."""
-        return {"train": self.train, "validation": self.validation}
+        return {"train": self._part(self.train), "validation": self._part(self.validation)}
+
+    def _part(self, path: str) -> PreprocessedDataset:
+        return PreprocessedDataset(
+            path=path,
+            source=self.source,
+            source_digest=self.source_digest,
+            preprocessor=self.preprocessor,
+            preprocessor_digest=self.preprocessor_digest,
+            code_version=self.code_version,
+        )
 
 
 def read_manifest(folder: str) -> PreprocessedData | None:
-    """The manifest of a folder. None if the folder is missing or incomplete."""
+    """The manifest of a folder. None if the folder is missing or incomplete, or is not one that ``preprocess`` wrote."""
     text = storage.read_text(storage.join(folder, MANIFEST))
+    if text is None:
+        return None
     try:
-        return PreprocessedData(**json.loads(text)) if text is not None else None
+        data = PreprocessedData(**json.loads(text))
     except (ValueError, TypeError):  # truncated, of another version, or not ours
         return None
+    is_here = data.folder == folder and all(part.startswith(f"{folder}/") for part in (data.train, data.validation))
+    return data if is_here else None
 
 
 def manifest_text(data: PreprocessedData) -> str:
@@ -66,39 +107,31 @@ def manifest_text(data: PreprocessedData) -> str:
     return json.dumps(asdict(data), indent=2)
 
 
-def _preprocessed_at(uri: str) -> PreprocessedData | None:
-    """The preprocessed data that a folder is part of. None if it is something else."""
-    uri = storage.absolute(uri).rstrip("/")
-    if "::" in uri or uri.startswith(("http://", "https://")):
-        return None  # preprocessed data is never written there
-    folder = uri.rpartition("/")[0]
-    for place in (folder, folder.rpartition("/")[0]):
-        try:
-            data = read_manifest(place) if place else None
-        except (OSError, ValueError):  # we may have no permission to list the parent folder
-            return None
-        if data is not None and uri in (data.train, data.validation):
-            return data
-    return None
-
-
 def saved_preprocessor(given: Any) -> Preprocessor | None:
-    """The fitted preprocessor that a preprocessed dataset was made with. None for other datasets."""
-    data = _preprocessed_at(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else None
-    if data is None or data.preprocessor == "none":
+    """The fitted preprocessor that a preprocessed dataset was made with. None for other datasets.
+
+    Only a :class:`PreprocessedDataset` has one. A pickle that merely lies beside data files is never loaded.
+
+    Raises:
+        DataError: its file is not the one that ``preprocess`` wrote.
+    """
+    if not isinstance(given, PreprocessedDataset) or given.preprocessor_digest is None:
         return None
-    store, inner = storage.filesystem(storage.join(data.train.rpartition("/")[0], PREPROCESSOR_FILE))
-    return cloudpickle.loads(store.cat_file(inner))  # type: ignore[no-any-return]
+    location = storage.join(given.path.rpartition("/")[0], PREPROCESSOR_FILE)
+    data = storage.read_bytes(location)
+    if data is None or digest_of_file(data) != given.preprocessor_digest:
+        what = "is missing" if data is None else "is not the file that preprocess wrote, and was not loaded"
+        raise DataError(f"{location} {what}. Preprocess {given.source} again")
+    return cloudpickle.loads(data)  # type: ignore[no-any-return]
 
 
-def made_from(uri: str) -> dict[str, Any]:
-    """Where preprocessed data at a URI comes from. Empty for other data."""
-    data = _preprocessed_at(uri)
-    if data is None:
+def made_from(given: Any) -> dict[str, str]:
+    """Where a preprocessed dataset comes from. Empty for other datasets."""
+    if not isinstance(given, PreprocessedDataset):
         return {}
-    return {
-        "source": data.source,
-        "source_digest": data.source_digest,
-        "preprocessor": data.preprocessor,
-        "code_version": data.code_version,
-    }
+    return given.model_dump(include={"source", "source_digest", "preprocessor", "code_version"})
+
+
+def digest_of_file(data: bytes) -> str:
+    """What tells the file of a preprocessor from any other."""
+    return hashlib.sha256(data).hexdigest()

@@ -8,6 +8,8 @@ from typing import Any
 
 import cloudpickle
 
+from trainlib._data.manifest import PreprocessedDataset
+
 __all__ = ["packed", "unpacked"]
 
 # A table up to this size is saved with the training's settings. A larger one has to be passed again.
@@ -53,6 +55,8 @@ def unpacked(datasets: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _pack(given: Any) -> Any:
+    if isinstance(given, PreprocessedDataset):
+        return given
     if isinstance(given, (str, os.PathLike)):
         return os.fspath(given)
     module = type(given).__module__.partition(".")[0]

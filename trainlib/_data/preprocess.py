@@ -22,7 +22,7 @@ import filelock
 import ray
 
 from trainlib import _storage as storage
-from trainlib._data.manifest import MANIFEST, PreprocessedData, manifest_text, read_manifest
+from trainlib._data.manifest import MANIFEST, PreprocessedData, digest_of_file, manifest_text, read_manifest
 from trainlib._data.pipeline_errors import readable_errors
 from trainlib._data.preprocessors import fingerprint, fitted, require_columns, require_numbers, summarize
 from trainlib._data.sources import Source, inspect_source
@@ -145,9 +145,10 @@ def _preprocess(plan: PreprocessPlan, say: Say) -> PreprocessedData:
         parts = {"train": train, "validation": validation}
         for name, part in parts.items():
             _write(part, storage.join(folder, name), name, say)
-        if preprocessor is not None:
-            storage.write_bytes(storage.join(folder, PREPROCESSOR_FILE), cloudpickle.dumps(preprocessor))
-        data = _manifest_of(plan, folder, preprocessor)
+        pickled = cloudpickle.dumps(preprocessor) if preprocessor is not None else None
+        if pickled is not None:
+            storage.write_bytes(storage.join(folder, PREPROCESSOR_FILE), pickled)
+        data = _manifest_of(plan, folder, summarize(preprocessor), pickled)
         place = folder if storage.local_path(folder) is not None else plan.folder
         storage.write_bytes(storage.join(place, MANIFEST), manifest_text(data).encode())
     say(f"preprocessed {data.train_rows} rows for training, {data.validation_rows} for validation: {data.folder}")
@@ -235,7 +236,7 @@ def _say_progress(folder: str, name: str, say: Say, done: threading.Event) -> No
         say(f"writing {name}: {len(files)} file(s), {sum(each.stat().st_size for each in files) / 1e6:.0f} MB so far")
 
 
-def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: Preprocessor | None) -> PreprocessedData:
+def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: str, pickled: bytes | None) -> PreprocessedData:
     import trainlib
 
     spec = plan.spec
@@ -264,5 +265,6 @@ def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: Preprocessor |
         validation_rows=validation.rows or 0,
         digest=digest,
         code_version=f"trainlib {trainlib.__version__}, preprocessing {CODE_VERSION}",
-        preprocessor=summarize(preprocessor),
+        preprocessor=preprocessor,
+        preprocessor_digest=digest_of_file(pickled) if pickled is not None else None,
     )

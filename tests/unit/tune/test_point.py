@@ -37,7 +37,7 @@ def test_numbers_of_numpy_become_plain_ones():
 
 def test_objects_of_sample_from_are_computed_again():
     space = Space({"net": tune.sample_from(lambda config: Net())})
-    config, computed = space.resolve(lambda name, domain: None)
+    _, computed = space.resolve(lambda name, domain: None)
     assert isinstance(space.config_of(Point.loads(Point(0, {}, computed=computed).dumps()))["net"], Net)
 
 
