@@ -28,9 +28,19 @@ def join(uri: str, *parts: str) -> str:
 
 
 def absolute(location: str) -> str:
-    """An absolute path, because workers may run in another directory. A URI stays as it is."""
+    """An absolute path, because workers may run in another directory. A URI stays as it is.
+
+    A URI without a host keeps its three slashes, which URL libraries like to drop.
+
+    Example:
+        >>> absolute("hdfs:/runs")
+        'hdfs:///runs'
+    """
     path = local_path(location)
-    return str(path) if path is not None else location
+    if path is not None:
+        return str(path)
+    scheme, colon, rest = location.partition(":")
+    return location if rest.startswith("//") or not rest.startswith("/") else f"{scheme}{colon}//{rest}"
 
 
 def local_path(location: str) -> Path | None:
@@ -85,9 +95,16 @@ def upload(source: Path, location: str) -> None:
 
 
 def download(location: str, target: Path) -> None:
-    """Copy the folder at ``location`` into the folder ``target``."""
+    """Copy the folder at ``location`` into the folder ``target``.
+
+    Raises:
+        ValueError: a link in it leads out of it.
+    """
+    source = local_path(location)
+    if source is not None:
+        _require_no_way_out(source)
     target.mkdir(parents=True, exist_ok=True)
-    if (source := local_path(location)) is not None:
+    if source is not None:
         shutil.copytree(source, target, dirs_exist_ok=True)
     elif is_through_mlflow(location):
         _artifacts(location).download_artifacts("", dst_path=str(target))
@@ -106,6 +123,20 @@ def delete(location: str) -> None:
         store, inner = filesystem(location)
         if store.exists(inner):
             store.rm(inner, recursive=True)
+
+
+def _require_no_way_out(folder: Path) -> None:
+    """Refuse links that lead out of a folder, since a copy would contain whatever they point to, and links in circles."""
+    inside = folder.resolve()
+    for root, folders, files in os.walk(folder):
+        for path in (Path(root, name) for name in (*folders, *files)):
+            if not path.is_symlink():
+                continue
+            target = path.resolve()
+            if not target.is_relative_to(inside) or path.parent.resolve().is_relative_to(target):
+                raise ValueError(
+                    f"{path} is a link to {os.readlink(path)}, which is not inside {folder}. Put a copy there instead of the link"
+                )
 
 
 def _move(source: Path, target: Path) -> None:
@@ -188,9 +219,9 @@ def filesystem(location: str):  # type: ignore[no-untyped-def]
     import fsspec
 
     try:
-        return fsspec.core.url_to_fs(location)
-    except (ImportError, ValueError) as error:
-        raise ValueError(f"cannot reach {location}: {error}") from error
+        return fsspec.core.url_to_fs(absolute(location))
+    except (ImportError, ValueError, OSError) as error:
+        raise ValueError(f"cannot reach {location}: {str(error).partition(chr(10))[0]}") from error
 
 
 def _artifacts(location: str):  # type: ignore[no-untyped-def]

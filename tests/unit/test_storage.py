@@ -1,4 +1,4 @@
-"""Folders reach the disk before they count."""
+"""Folders at paths and URIs."""
 
 from __future__ import annotations
 
@@ -60,3 +60,33 @@ def test_a_copy_from_another_disk_is_synced_too(tmp_path, order, monkeypatch):
     assert (target / "weights").read_text() == "w"
     assert not source.exists()
     assert not aside.exists()
+
+
+@pytest.mark.parametrize("location", ["hdfs:///runs", "hdfs:/runs"])
+def test_a_uri_without_a_host_is_still_a_uri(location):
+    """A library that joins URLs drops the slashes, and fsspec then takes the rest for a path of this machine."""
+    assert storage.local_path(location) is None
+    assert storage.absolute(location) == "hdfs:///runs"
+    with pytest.raises(ValueError, match=r"^cannot reach hdfs:/+runs: [^\n]+$"):
+        storage.filesystem(location)
+
+
+def test_a_link_that_leads_out_of_a_folder_is_refused(tmp_path):
+    (tmp_path / "secret").write_text("s")
+    folder = make(tmp_path / "checkpoint")
+    (folder / "newest").symlink_to("shards/0")
+    storage.download(str(folder), tmp_path / "copy")
+    assert (tmp_path / "copy" / "newest").read_text() == "s"
+    for target in ("../../secret", tmp_path / "secret", "../..", "../shards/../../secret", ".."):
+        (folder / "shards" / "link").symlink_to(target)
+        with pytest.raises(ValueError, match=r"checkpoint/shards/link is a link to  "):
+            storage.download(str(folder), tmp_path / "other")
+        assert not (tmp_path / "other").exists()
+        (folder / "shards" / "link").unlink()
+
+
+def test_a_folder_may_itself_be_reached_by_a_link(tmp_path):
+    make(tmp_path / "checkpoint")
+    (tmp_path / "link").symlink_to(tmp_path / "checkpoint")
+    storage.download(str(tmp_path / "link"), tmp_path / "copy")
+    assert (tmp_path / "copy" / "weights").read_text() == "w"

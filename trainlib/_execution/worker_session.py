@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 import uuid
@@ -179,10 +178,10 @@ class WorkerSession:
             extra = {"_timestamp": int(time.time()), PREPROCESSOR_KEY: preprocessor, "_current_checkpoint_id": index}
             with open(folder / DICT_FILE, "wb") as file:
                 dump({**held, **extra}, file)
-        elif kind == "local_path":
-            shutil.copytree(checkpoint.require().path, folder)
         else:
             checkpoint.to_directory(folder)
+            if not any(folder.iterdir()):
+                raise ValueError(f"{checkpoint.path} is empty: write the checkpoint's files before report()")
         if kind != "dict" and preprocessor is not None:
             with open(folder / PREPROCESSOR_FILE, "wb") as file:
                 dump(preprocessor, file)

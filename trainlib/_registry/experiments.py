@@ -25,11 +25,13 @@ def find_or_create_experiment(
     name is given.
 
     Raises:
-        ValueError: the experiment exists, and keeps its artifacts outside ``storage_path``.
+        ValueError: the experiment exists, and keeps its artifacts outside ``storage_path``, or that cannot be reached.
     """
     from mlflow.exceptions import MlflowException
 
     wanted = storage.absolute(storage_path) if storage_path else None
+    if wanted is not None and storage.local_path(wanted) is None and not storage.is_through_mlflow(wanted):
+        storage.filesystem(wanted)  # its driver may be missing
     name = name or os.environ.get("MLFLOW_EXPERIMENT_NAME") or None
     if name is None:
         name = DEFAULT_EXPERIMENT if wanted is None else f"{DEFAULT_EXPERIMENT} · {wanted}"
