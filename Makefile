@@ -51,7 +51,7 @@ lock: $(BACKENDS) ## Write the versions that are installed now into requirements
 	@mv requirements.new requirements.lock
 
 clean: ## Remove the environment, what the demo recorded, and caches
-	rm -rf $(VENV) .trainlib build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .trainlib build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## Show this help

@@ -12,6 +12,7 @@ from trainlib import _rooms as rooms
 from trainlib._data.config import DataConfig
 from trainlib._data.manifest import PreprocessedData, PreprocessedDataset
 from trainlib.config import RunConfig, ScalingConfig
+from trainlib.flows._shown import shown
 from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
 __all__ = ["TrainSpec"]
@@ -86,7 +87,7 @@ class TrainSpec(BaseModel):
         spec = cls.model_construct(
             train_loop=f"{module}:{name}",
             framework=trainer.backend_config.framework,
-            train_loop_config={key: shown(value) for key, value in (trainer.train_loop_config or {}).items()},
+            train_loop_config=shown(dict(trainer.train_loop_config or {})),
             scaling_config=trainer.scaling_config,
             run_config=trainer.run_config.model_copy(update={"stop": shown(trainer.run_config.stop)}),
             datasets={name: _shown_dataset(given) for name, given in trainer.datasets.items()},
@@ -152,12 +153,3 @@ def _shown_dataset(given: Any) -> str | PreprocessedDataset:
     if isinstance(given, PreprocessedDataset):
         return given
     return os.fspath(given) if isinstance(given, os.PathLike) else str(shown(given))
-
-
-def shown(value: Any) -> Any:
-    """A value as a form can show it: plain data as it is, anything else as text."""
-    if isinstance(value, dict):
-        return {str(key): shown(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [shown(item) for item in value]
-    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)[:200]

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from trainlib.flows.spec import TrainSpec, shown
+from trainlib.flows._shown import shown
+from trainlib.flows.spec import TrainSpec
 from trainlib.tune import _sample as spaces
 from trainlib.tune._config import TuneConfig
 from trainlib.tune._tuner import Tuner

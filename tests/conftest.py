@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.process_logs import pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
@@ -19,6 +20,10 @@ os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"  # on a b
 os.environ["TRAINLIB_WORKER_IDLE_S"] = "600"  # so that a test finds the workers warm that one long before it has used
 for _address in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(_address, None)
+
+# The same examples each time, however busy the machine is.
+hypothesis.settings.register_profile("trainlib", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("trainlib")
 
 
 @pytest.fixture(scope="session", autouse=True)

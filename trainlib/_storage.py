@@ -39,6 +39,8 @@ def absolute(location: str) -> str:
     path = local_path(location)
     if path is not None:
         return str(path)
+    if is_through_mlflow(location):
+        return location
     scheme, colon, rest = location.partition(":")
     return location if rest.startswith("//") or not rest.startswith("/") else f"{scheme}{colon}//{rest}"
 

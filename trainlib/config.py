@@ -210,6 +210,10 @@ class FailureConfig(_Config):
 Stop = dict[str, float] | Callable[[str, dict[str, Any]], bool] | None
 
 
+# Experiments have a folder of their name.
+_LONGEST_NAMES = {"name": 250, "experiment_name": 200}
+
+
 class RunConfig(_Config):
     """A training's name, where it is kept, when it ends, and what is retried.
 
@@ -255,9 +259,18 @@ class RunConfig(_Config):
 
     @field_validator("name", "experiment_name")
     @classmethod
-    def _names_can_be_searched_for(cls, value: str | None) -> str | None:
-        if value is not None and "'" in value:
+    def _mlflow_accepts_names(cls, value: str | None, info: Any) -> str | None:
+        if value is None:
+            return value
+        longest = _LONGEST_NAMES[info.field_name]
+        if len(value) > longest:
+            raise ValueError(f"{value[:30]!r}... has {len(value)} characters: shorten it to {longest}")
+        if "'" in value:
             raise ValueError(f"{value!r} has a quote in it, which MLflow cannot search for: leave it out")
+        if not value.isprintable():
+            raise ValueError(f"{value!r} has characters that cannot be printed: leave them out")
+        if value.strip(" .") == "":
+            raise ValueError(f"{value!r} is not a name: use letters or digits")
         return value
 
     @field_validator("storage_path", mode="before")

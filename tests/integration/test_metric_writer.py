@@ -87,14 +87,16 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
     """Metrics about data are ahead of what was reported: they do not count as iterations."""
     run_id = registry.create_run(registry.create_experiment("read-back")).info.run_id
     writer = MetricWriter(registry, run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
-    assert writer.write(1, {"a": 0.5, "recall@10": 1.0}, 10.0) == []
+    assert writer.write(1, {"a": 0.5, "recall@10": 1.0}, 10.0) == [
+        "metric 'recall@10' is called 'recall at 10' in MLflow, which does not accept its name"
+    ]
     assert writer.write(2, {"a": 0.25}, 20.0) == []
     assert writer.write(3, {"data/train/rows": 99.0}, 30.0) == []
     writer.close()
     history = read_history(registry, registry.get_run(run_id))
-    assert history.rows == {1: {"a": 0.5, "recall_10": 1.0}, 2: {"a": 0.25}}
+    assert history.rows == {1: {"a": 0.5, "recall at 10": 1.0}, 2: {"a": 0.25}}
     assert history.reported_at == {1: 10.0, 2: 20.0}
-    assert history.last_steps == {"a": 2, "recall_10": 1, "data/train/rows": 3}
+    assert history.last_steps == {"a": 2, "recall at 10": 1, "data/train/rows": 3}
     assert history.last_iteration == 2
 
     writer = MetricWriter(registry, run_id, last_steps=history.last_steps, unsaved=tmp_path / "unsaved.jsonl")

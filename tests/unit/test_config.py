@@ -125,3 +125,19 @@ def test_a_checkpoint_is_made_of_one_thing():
         Checkpoint()
     with pytest.raises(TypeError, match="takes a dict, got list"):
         Checkpoint.from_dict([1])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x" * 300, "has 300 characters: shorten it to"),
+        ("a\0b", "has characters that cannot be printed"),
+        ("a\nb", "has characters that cannot be printed"),
+        ("..", "is not a name"),
+        (" ", "is not a name"),
+    ],
+)
+@pytest.mark.parametrize("field", ["name", "experiment_name"])
+def test_names_that_mlflow_or_a_disk_would_stumble_over(field, name, message):
+    with pytest.raises(ValueError, match=message):
+        RunConfig(**{field: name})

@@ -28,8 +28,19 @@ def as_numbers(metrics: dict[str, Any], prefix: str = "") -> dict[str, int | flo
                 f"metric {name!r} is {shown}, a {type(value).__name__}: report() takes numbers. Convert it, or leave it "
                 "out and print it instead."
             )
-        numbers[name] = value
+        numbers[name] = _bounded(name, value)
     return numbers
+
+
+def _bounded(name: str, value: int | float) -> int | float:
+    try:
+        float(value)
+    except OverflowError:
+        raise MetricError(
+            f"metric {name!r} is an integer of {int(value).bit_length()} bits, too large for a number in MLflow. Report its "
+            "logarithm, or leave it out."
+        ) from None
+    return value
 
 
 def _item(name: str, value: Any) -> Any:

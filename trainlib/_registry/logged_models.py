@@ -74,9 +74,8 @@ def checkpoint_tags(
     if score is not None:
         found[tags.SCORE] = repr(score)
     text = json.dumps(dict(metrics))
-    if len(text) <= _LONGEST_TAG:
-        found[tags.METRICS] = text
-    return found
+    pieces = [text[start : start + _LONGEST_TAG] for start in range(0, len(text), _LONGEST_TAG)]
+    return {**found, **{tags.metrics_piece(index): piece for index, piece in enumerate(pieces)}}
 
 
 def as_saved(model: LoggedModel, uri: str) -> SavedCheckpoint:
@@ -95,9 +94,16 @@ def as_saved(model: LoggedModel, uri: str) -> SavedCheckpoint:
         model_id=model.model_id,
         location=location_of(model, index, uri),
         score=float(score) if score is not None else None,
-        metrics=json.loads(known.get(tags.METRICS, "{}")),
+        metrics=_metrics_of(known),
         seconds=float(known.get(tags.SECONDS, "0")),
     )
+
+
+def _metrics_of(known: Mapping[str, str]) -> dict[str, Any]:
+    pieces: list[str] = []
+    while (piece := known.get(tags.metrics_piece(len(pieces)))) is not None:
+        pieces.append(piece)
+    return json.loads("".join(pieces) or "{}")  # type: ignore[no-any-return]
 
 
 def location_of(model: LoggedModel, index: int, uri: str) -> str:

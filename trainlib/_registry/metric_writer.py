@@ -17,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainlib._registry.metrics import is_about_data, stored_name
+from trainlib._registry.metrics import is_about_data
+from trainlib._registry.names import stored_name
 from trainlib._registry.params import stored_params
 from trainlib._registry.patience import Patience, is_away, short
 from trainlib._registry.retention import SavedCheckpoint
@@ -77,6 +78,7 @@ class MetricWriter:
         """Whether MLflow is away, so that everything goes through the file."""
         self._refused: ConnectionFailedError | None = None
         self._warned: set[str] = set()
+        self._renamed: set[str] = set()
         self._is_over = True
         """Whether there is no thread, or one that has nothing left to do."""
 
@@ -104,6 +106,9 @@ class MetricWriter:
             if self._last_steps.get(key, -1) >= iteration:
                 continue
             self._last_steps[key] = iteration
+            if key != name and name not in self._renamed:
+                self._renamed.add(name)
+                warnings.append(f"metric {name!r} is called {key!r} in MLflow, which does not accept its name")
             number = float(value)
             if not math.isfinite(number):
                 if name not in self._warned:

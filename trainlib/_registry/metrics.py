@@ -1,24 +1,10 @@
-"""What metrics are called in MLflow, and which of them are about data."""
+"""The metrics that trainlib records by itself: what was read of the data."""
 
 from __future__ import annotations
 
-import re
-
-_LONGEST_NAME = 250
-_NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
 _ABOUT_DATA = "data/"
 # Up to so many workers have a chart each. For more, there are the least and the most rows of any worker.
 _RANKS_SHOWN = 8
-
-
-def stored_name(name: str) -> str:
-    """What a metric or a param is called in MLflow, which does not allow every character.
-
-    Example:
-        >>> stored_name("recall@10")
-        'recall_10'
-    """
-    return _NOT_IN_A_NAME.sub("_", name)[:_LONGEST_NAME]
 
 
 def is_about_data(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trainlib._registry.metrics import stored_name
+from trainlib._registry.names import stored_name
 
 if TYPE_CHECKING:
     from mlflow.entities import Param
@@ -30,7 +30,7 @@ def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def stored_values(params: Mapping[str, Any]) -> dict[str, str]:
-    """Params with names and values that MLflow accepts. If two names become the same, the last one counts.
+    """Params with names and values that MLflow accepts.
 
     Example:
         >>> stored_values({"lr": 0.1, "layers": (1, 2)})

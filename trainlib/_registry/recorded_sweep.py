@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib._registry import tags
 from trainlib._registry.checkpoints import as_checkpoint
-from trainlib._registry.metrics import stored_name
+from trainlib._registry.names import stored_name
 from trainlib._registry.recorded_run import RecordedRun, read_run
 from trainlib._registry.retention import best
 from trainlib._registry.trial_points import point_from

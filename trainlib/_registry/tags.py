@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trainlib._registry.names import stored_name
+
 # -- on runs ----------------------------------------------------------------------------------------------
 
 KIND = "trainlib.kind"
@@ -178,6 +180,16 @@ def trial_point_piece(index: int) -> str:
     return f"{_TRIAL_POINT}{index:03d}"
 
 
+def metrics_piece(index: int) -> str:
+    """The tag that keeps a piece of the metrics of a checkpoint. Few metrics need only one.
+
+    Example:
+        >>> metrics_piece(0), metrics_piece(1)
+        ('trainlib.metrics', 'trainlib.metrics.1')
+    """
+    return METRICS if index == 0 else f"{METRICS}.{index}"
+
+
 def model_metric(metric: str) -> str:
     """The tag that keeps the metric by which a model version was selected.
 
@@ -185,7 +197,7 @@ def model_metric(metric: str) -> str:
         >>> model_metric("accuracy")
         'trainlib.metric.accuracy'
     """
-    return f"{_MODEL_METRIC}{metric}"
+    return stored_name(f"{_MODEL_METRIC}{metric}")
 
 
 def data(name: str) -> str:
@@ -195,7 +207,7 @@ def data(name: str) -> str:
         >>> data("train")
         'trainlib.data.train'
     """
-    return f"{_DATA}{name}"
+    return stored_name(f"{_DATA}{name}")
 
 
 def of_flow_run(name: str, url: str) -> dict[str, str]:

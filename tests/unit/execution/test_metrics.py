@@ -26,6 +26,7 @@ def test_nested_metrics_are_joined():
         ("low", "metric 'loss' is 'low', a str"),
         (None, "metric 'loss' is None, a NoneType"),
         ([1, 2], "metric 'loss' is \\[1, 2\\], a list"),
+        (10**400, "metric .loss. is an integer of 1329 bits, too large"),
         (np.zeros((2, 2)), "a ndarray of shape \\(2, 2\\)"),
         (torch.zeros(2), "a Tensor of shape \\(2,\\)"),
     ],

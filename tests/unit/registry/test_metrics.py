@@ -1,14 +1,8 @@
-"""What metrics are called in MLflow."""
+"""The metrics that trainlib records by itself."""
 
 from __future__ import annotations
 
-from trainlib._registry.metrics import is_about_data, rows_read, stored_name
-
-
-def test_names_that_mlflow_does_not_take_are_made_to_fit():
-    assert stored_name("recall@10") == "recall_10"
-    assert stored_name("val/f1 score: a-b.c") == "val/f1 score: a-b.c"
-    assert len(stored_name("x" * 300)) == 250
+from trainlib._registry.metrics import is_about_data, rows_read
 
 
 def test_rows_that_were_read_are_metrics_about_data():

@@ -19,12 +19,14 @@ def recorded(**facts) -> RecordedRun:
 
 
 def test_rows_have_the_name_that_the_metric_was_reported_with():
-    history = MetricHistory(rows={2: {"recall_10": 0.5}, 1: {"recall_10": 0.25}}, reported_at={1: 110.0, 2: 120.0})
+    history = MetricHistory(
+        rows={2: {"recall at 10": 0.5}, 1: {"recall at 10": 0.25}}, reported_at={1: 110.0, 2: 120.0}
+    )
     assert rows_of(recorded(history=history), "recall@10") == [
         {"training_iteration": 1, "recall@10": 0.25, "time_total_s": 10.0},
         {"training_iteration": 2, "recall@10": 0.5, "time_total_s": 20.0},
     ]
-    assert rows_of(recorded(history=history), None)[0]["recall_10"] == 0.25
+    assert rows_of(recorded(history=history), None)[0]["recall at 10"] == 0.25
 
 
 def test_the_time_in_which_nobody_worked_on_it_does_not_count():
