@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 import ray
 
+from trainlib._execution.network import LOOPBACK
 from trainlib.errors import ConnectionFailedError
 
 # Workers reserve CPUs for as long as they train. Without any left over, a data pipeline that feeds
@@ -136,15 +138,8 @@ def _init() -> None:
         if address:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
-            ray.init(
-                address="local",  # not one that somebody else has started on this machine
-                num_cpus=(os.cpu_count() or 1) + SPARE_CPUS,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                # Ray makes workers yield to everything else by default. Here they are what the machine is for.
-                _system_config={"worker_niceness": 0},
-            )
+            with _only_loopback():
+                _start_local()
     except Exception as error:  # as bare as this is what Ray raises when its processes are too slow to start
         if address:
             raise _no_answer(address, error) from error
@@ -152,3 +147,33 @@ def _init() -> None:
             f"Ray did not start on this machine: {error}. See that it has memory, disk and processor time to spare, or set "
             "RAY_ADDRESS to a cluster that runs."
         ) from error
+
+
+def _start_local() -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray.init(
+        address="local",  # not one that somebody else has started on this machine
+        num_cpus=(os.cpu_count() or 1) + SPARE_CPUS,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        # Ray makes workers yield to everything else by default. Here they are what the machine is for.
+        _system_config={"worker_niceness": 0},
+        _node_ip_address=LOOPBACK,
+    )
+
+
+@contextmanager
+def _only_loopback() -> Iterator[None]:
+    """Let Ray accept the loopback address for its node, as it does by itself on systems where it starts no clusters.
+
+    Otherwise it takes the address of the host in its place, and all its processes listen on all interfaces.
+    """
+    from ray._private import ray_constants
+
+    may_start_clusters = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = may_start_clusters

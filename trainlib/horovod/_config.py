@@ -15,6 +15,7 @@ from pydantic import Field
 
 from trainlib import session
 from trainlib._execution.backend import SHUTDOWN_S, Backend, BackendConfig
+from trainlib._execution.network import LOOPBACK, addresses_of, interface_with
 from trainlib._execution.ports import PortRange
 from trainlib._execution.waiting import gather
 from trainlib.errors import StalledError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["HorovodConfig"]
 
 _LOG_LEVELS = ("error", "warning", "info", "debug", "trace")
-LOOPBACK = "127.0.0.1"
 
 
 class HorovodConfig(BackendConfig):
@@ -80,11 +80,10 @@ class HorovodBackend(Backend):
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, HorovodConfig)
         members = worker_group.members
-        addresses = {member.facts.node_ip for member in members}
-        host = LOOPBACK if len(addresses) == 1 else members[0].facts.node_ip
+        addresses = addresses_of([member.facts.node_ip for member in members])
         nodes = [member.facts.node_id for member in members]
         port, slots = worker_group.execute_single(
-            0, _open_rendezvous, host, nodes, sorted(addresses), backend_config.port_range
+            0, _open_rendezvous, addresses[0], nodes, sorted(set(addresses)), backend_config.port_range
         )
         gather(
             [
@@ -92,10 +91,10 @@ class HorovodBackend(Backend):
                     rank,
                     _configure,
                     backend_config,
-                    host,
+                    addresses[0],
                     port,
                     slot,
-                    LOOPBACK if host == LOOPBACK else members[rank].facts.node_ip,
+                    addresses[rank],
                 )
                 for rank, slot in enumerate(slots)
             ],
@@ -176,11 +175,9 @@ def _stall_settings(check_s: int, shutdown_s: int) -> dict[str, int]:
 def _interface(address: str, allowed: set[str] | None) -> str:
     """The network interface to use: one that is allowed, or by default the one with the address."""
     here = psutil.net_if_addrs()
-    for name, its_addresses in here.items():
-        if name in (allowed or ()):
-            return name
-        if not allowed and any(each.family == socket.AF_INET and each.address == address for each in its_addresses):
-            return name
+    found = next((name for name in here if name in allowed), None) if allowed else interface_with(address)
+    if found is not None:
+        return found
     wanted = f"is named {' or '.join(sorted(allowed))}" if allowed else f"has the address {address}"
     raise OSError(
         f"no network interface of {socket.gethostname()} {wanted}. Set HorovodConfig.nics to any of {', '.join(here)}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from trainlib._execution.backend import SHUTDOWN_S, Backend, BackendConfig
+from trainlib._execution.network import addresses_of
 from trainlib._execution.ports import HeldPort, PortRange, first_free
 from trainlib._execution.waiting import gather
 from trainlib.tensorflow._generated import remove_generated_files
@@ -50,9 +51,8 @@ class TensorflowBackend(Backend):
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, TensorflowConfig)
         numbers = worker_group.execute(_hold_port, backend_config.port_range)
-        addresses = [
-            f"{member.facts.node_ip}:{port}" for member, port in zip(worker_group.members, numbers, strict=True)
-        ]
+        hosts = addresses_of([member.facts.node_ip for member in worker_group.members])
+        addresses = [f"{host}:{port}" for host, port in zip(hosts, numbers, strict=True)]
         gather(
             [
                 worker_group.execute_single_async(rank, _configure, addresses, rank, backend_config.timeout_s)

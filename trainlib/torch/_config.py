@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from trainlib._execution.backend import SHUTDOWN_S, Backend, BackendConfig
+from trainlib._execution.network import addresses_of, interface_with, listen
 from trainlib._execution.waiting import gather
 
 if TYPE_CHECKING:
@@ -49,17 +50,17 @@ class TorchBackend(Backend):
 
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, TorchConfig)
-        # Rank 0 opens the store on a port that the system picks, so that no other process can take it first.
-        host = worker_group.members[0].facts.node_ip
-        port = worker_group.execute_single(0, _open_store, host, len(worker_group), backend_config.timeout_s)
+        addresses = addresses_of([member.facts.node_ip for member in worker_group.members])
+        port = worker_group.execute_single(0, _open_store, addresses[0], len(worker_group), backend_config.timeout_s)
         gather(
             [
                 worker_group.execute_single_async(
                     member.place.world_rank,
                     _join,
                     backend_config,
-                    host,
+                    addresses[0],
                     port,
+                    address,
                     {
                         "RANK": member.place.world_rank,
                         "WORLD_SIZE": len(worker_group),
@@ -68,7 +69,7 @@ class TorchBackend(Backend):
                         "NODE_RANK": member.place.node_rank,
                     },
                 )
-                for member in worker_group.members
+                for member, address in zip(worker_group.members, addresses, strict=True)
             ],
             timeout=backend_config.timeout_s,
         )
@@ -95,14 +96,23 @@ def _dist() -> Any:
 
 
 def _open_store(host: str, world_size: int, timeout_s: int) -> int:
+    """Open the store for all ranks. On a socket of our own: torch would listen on all addresses of the host."""
     global _store
-    _store = _dist().TCPStore(
-        host, 0, world_size, is_master=True, timeout=timedelta(seconds=timeout_s), wait_for_workers=False
-    )
-    return int(_store.port)
+    with listen(host) as own:
+        port = int(own.getsockname()[1])
+        _store = _dist().TCPStore(
+            host,
+            port,
+            world_size,
+            is_master=True,
+            timeout=timedelta(seconds=timeout_s),
+            wait_for_workers=False,
+            master_listen_fd=own.detach(),  # closed by the store
+        )
+    return port
 
 
-def _join(config: TorchConfig, host: str, port: int, places: dict[str, int]) -> None:
+def _join(config: TorchConfig, host: str, port: int, address: str, places: dict[str, int]) -> None:
     import torch
 
     global _store
@@ -110,6 +120,8 @@ def _join(config: TorchConfig, host: str, port: int, places: dict[str, int]) -> 
     os.environ.update({name: str(value) for name, value in places.items()})
     if config.init_method == "env":
         os.environ.update({"MASTER_ADDR": host, "MASTER_PORT": str(port)})
+    if (interface := interface_with(address)) is not None:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     timeout = timedelta(seconds=config.timeout_s)
     if places["RANK"] != 0:
         _store = dist.TCPStore(host, port, places["WORLD_SIZE"], is_master=False, timeout=timeout)

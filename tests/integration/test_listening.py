@@ -1,0 +1,48 @@
+"""Where the processes of a training listen. Nobody outside of the machine can reach any of them."""
+
+from __future__ import annotations
+
+import os
+
+import psutil
+import pytest
+
+from tests.integration import backends
+from trainlib import session
+
+# TensorFlow's server cannot be told on which address to listen.
+ON_ALL_ADDRESSES = {"tensorflow": 1}
+
+
+def trains(config: dict) -> list[str]:
+    """Averages once, and returns on which addresses this process listens then."""
+    mean = backends.collective(config["backend"])
+    assert mean(float(session.get_world_rank())) == 0.5
+    return listening(psutil.Process())
+
+
+def listening(process: psutil.Process) -> list[str]:
+    found = process.net_connections("tcp")
+    return [each.laddr.ip.removeprefix("::ffff:") for each in found if each.status == psutil.CONN_LISTEN]
+
+
+@pytest.mark.parametrize("backend", backends.BACKENDS)
+def test_workers_listen_on_loopback_only(backend):
+    trainer = backends.trainer(backend, trains)
+    for addresses in trainer.fit().returned:
+        beyond = [address for address in addresses if address not in ("127.0.0.1", "::1")]
+        assert len(beyond) == ON_ALL_ADDRESSES.get(backend, 0), addresses
+
+
+def test_what_is_started_around_a_training_listens_on_loopback_only():
+    """Ray's processes, Prefect's server, and this process."""
+    here = psutil.Process(os.getpid())
+    beyond = {}
+    for process in (here, *here.children(recursive=True)):
+        try:
+            name, addresses = process.name(), listening(process)
+        except psutil.NoSuchProcess:
+            continue
+        beyond[f"{name} {process.pid}"] = [each for each in addresses if each not in ("127.0.0.1", "::1")]
+    assert any(name.startswith("gcs_server") for name in beyond), beyond
+    assert not any(beyond.values()), beyond
