@@ -1,9 +1,14 @@
-"""What the Prefect UI shows of values that were passed from Python. They are used as they are; this is for people."""
+"""What the Prefect UI shows of values that were passed from Python. They are used as they are; this is for people.
+
+Secrets are masked, and what is large is shortened.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
+
+from trainlib._secrets import masked
 
 __all__ = ["shown"]
 
@@ -16,13 +21,13 @@ _LARGEST_INTEGER = 2**63
 
 
 def shown(value: Any) -> Any:
-    """A value as a form can show it: plain data as it is, anything else as text. What is large is shortened.
+    """A value as a form can show it: plain data as it is, anything else as text.
 
     Example:
         >>> shown({"lr": 0.1, "layers": (1, 2), "activation": len})
         {'lr': 0.1, 'layers': [1, 2], 'activation': '<built-in function len>'}
     """
-    whole = _shown(value, 0)
+    whole = masked(_shown(value, 0))
     if len(json.dumps(whole)) <= _LARGEST:
         return whole
     if isinstance(whole, dict) and len(whole) <= _MOST_ITEMS:

@@ -30,6 +30,8 @@ def require_home(home: Path) -> None:
     if found is not None:
         require_readable(found, f"the folder {home}", "Or use another folder: set TRAINLIB_HOME.")
     home.mkdir(parents=True, exist_ok=True)
+    if home.stat().st_uid == os.getuid():
+        home.chmod(0o700)  # databases, settings and logs are nobody else's business
     aside = file.with_name(f".{file.name}.{os.getpid()}")
     aside.write_text(json.dumps({"format": FORMAT}) + "\n")
     os.replace(aside, file)  # another process never reads half of it

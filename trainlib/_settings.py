@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
 from trainlib._execution.backend import BackendConfig
+from trainlib._secrets import hidden_in, without_secrets
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig, require_values
 from trainlib.errors import InvalidArgumentError
@@ -68,6 +69,7 @@ class TrainerSettings:
         if train_loop_per_worker is not None:
             takes_config(train_loop_per_worker)
         _require_type(train_loop_config, dict, "train_loop_config", "a dict")
+        _require_no_circle(train_loop_config, ())
         _require_type(backend_config, BackendConfig, "backend_config", "a BackendConfig, e.g. TorchConfig()")
         _require_type(datasets, dict, "datasets", "a dict, e.g. {'train': ...}")
         settings = cls(
@@ -136,7 +138,7 @@ class TrainerSettings:
     # -- in another process -----------------------------------------------------------------------------
 
     def dumps(self) -> bytes:
-        """The settings for another process. Callbacks are left out, because they belong to this process.
+        """The settings for another process. Callbacks are left out, because they belong to this process, and secrets are.
 
         Raises:
             InvalidArgumentError: the training function or its config cannot be pickled.
@@ -146,7 +148,12 @@ class TrainerSettings:
         from trainlib._data.portable import packed
 
         without_callbacks = self.run_config.model_copy(update={"callbacks": None})
-        portable = replace(self, datasets=packed(self.datasets), run_config=without_callbacks)
+        portable = replace(
+            self,
+            datasets=packed(self.datasets),
+            run_config=without_callbacks,
+            train_loop_config=without_secrets(self.train_loop_config),
+        )
         try:
             return cloudpickle.dumps(portable)  # type: ignore[no-any-return]
         except Exception as error:  # pickling runs the code of whatever is pickled
@@ -156,15 +163,31 @@ class TrainerSettings:
                 "inside the function, or pass what they are made of."
             ) from error
 
-    def unpacked(self) -> TrainerSettings:
-        """Settings that were unpickled, with datasets that can be read again.
+    def unpacked(self, changes: Collection[str] = ()) -> TrainerSettings:
+        """Settings that were unpickled, with datasets that can be read again. Those in ``changes`` are not needed.
 
         Raises:
-            ValueError: a dataset was in the memory of a process that is gone, and has to be passed again.
+            ValueError: a dataset was in the memory of a process that is gone, or a setting was a secret. Such have to be
+                passed again.
         """
         from trainlib._data.portable import unpacked
 
-        return replace(self, datasets=unpacked(self.datasets))
+        lost = [] if "train_loop_config" in changes else list(hidden_in(self.train_loop_config, "train_loop_config"))
+        if lost:
+            raise ValueError(
+                f"{', '.join(lost)} {'were' if len(lost) > 1 else 'was'} not saved, being secret. Pass the whole "
+                "train_loop_config again: restore(..., train_loop_config={...})"
+            )
+        return self if "datasets" in changes else replace(self, datasets=unpacked(self.datasets))
+
+
+def _require_no_circle(value: Any, around: tuple[int, ...]) -> None:
+    if not isinstance(value, (dict, list, tuple)):
+        return
+    if id(value) in around:
+        raise ValueError("train_loop_config contains itself: pass a config without circles")
+    for item in value.values() if isinstance(value, dict) else value:
+        _require_no_circle(item, (*around, id(value)))
 
 
 def takes_config(function: Any) -> bool:

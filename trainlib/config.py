@@ -278,7 +278,15 @@ class RunConfig(_Config):
     def _path_objects_are_paths(cls, value: Any) -> Any:
         import os
 
-        return os.fspath(value) if isinstance(value, os.PathLike) else value
+        from trainlib._secrets import masked_uri
+
+        path = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if isinstance(path, str) and masked_uri(path) != path:
+            raise ValueError(
+                f"{masked_uri(path)} has a password in it, which MLflow would store. Give it to the store's library in the "
+                "environment instead, e.g. as AWS_SECRET_ACCESS_KEY"
+            )
+        return path
 
     @field_validator("callbacks")
     @classmethod

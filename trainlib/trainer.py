@@ -267,7 +267,7 @@ class DataParallelTrainer(BaseTrainer):
                 f"{name!r} was trained with {settings.backend_config.framework}: restore it with the trainer that made it, "
                 f"not with {cls.__name__}"
             )
-        trainer = cls.from_settings(settings if "datasets" in changes else settings.unpacked(), **changes)
+        trainer = cls.from_settings(settings.unpacked(changes), **changes)
         trainer.restored_run = run_id
         return trainer
 

@@ -76,3 +76,11 @@ def test_there_has_to_be_a_function():
         DataParallelTrainer(None)
     with pytest.raises(TypeError, match="train_loop_per_worker is a NoneType: pass a function"):
         TorchTrainer(train_func).copy_with(train_loop_per_worker=None)
+
+
+def test_a_config_that_contains_itself_is_refused():
+    config: dict = {"layers": [1, 2], "same": (shared := [1]), "again": shared}
+    TrainerSettings.checked(train_loop_config=config)
+    config["all"] = [config]
+    with pytest.raises(ValueError, match="train_loop_config contains itself"):
+        TrainerSettings.checked(train_loop_config=config)

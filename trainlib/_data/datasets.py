@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from trainlib._data.manifest import made_from
 from trainlib._data.sources import Source, inspect_source
 from trainlib._digest import digest
+from trainlib._secrets import masked_uri
 from trainlib.errors import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDat
     if isinstance(given, (str, os.PathLike)):
         source = source or inspect_source(given)
         origin = made_from(given)
-        facts = DatasetFacts(name, source.uri, "files", source.digest(), source.rows, source.columns, origin)
+        facts = DatasetFacts(
+            name, masked_uri(source.uri), "files", source.digest(), source.rows, source.columns, origin
+        )
         return OpenDataset(source.read(), facts)
     if isinstance(given, pd.DataFrame):
         return _from_frame(name, given)

@@ -9,6 +9,7 @@ from typing import Any
 import cloudpickle
 
 from trainlib._data.manifest import PreprocessedDataset
+from trainlib._secrets import HiddenSecret, without_secrets
 
 __all__ = ["packed", "unpacked"]
 
@@ -45,6 +46,11 @@ def unpacked(datasets: dict[str, Any] | None) -> dict[str, Any]:
 
     result: dict[str, Any] = {}
     for name, kept in (datasets or {}).items():
+        if isinstance(kept, HiddenSecret):
+            raise ValueError(
+                f"datasets[{name!r}] was a URI with a password, and was not saved. Pass it again: "
+                f"restore(..., datasets={{{name!r}: ...}})"
+            )
         if isinstance(kept, _LeftOut):
             raise ValueError(
                 f"datasets[{name!r}] was a {kept.kind}, and was not saved. Pass it again: "
@@ -58,7 +64,7 @@ def _pack(given: Any) -> Any:
     if isinstance(given, PreprocessedDataset):
         return given
     if isinstance(given, (str, os.PathLike)):
-        return os.fspath(given)
+        return without_secrets(os.fspath(given))
     module = type(given).__module__.partition(".")[0]
     if module == "ray":
         return (

@@ -17,6 +17,7 @@ from trainlib import _storage as storage
 from trainlib._home import require_home
 from trainlib._registry.database import upgrade
 from trainlib._registry.store import TrackingStore
+from trainlib._secrets import masked_uri, without_login
 from trainlib.errors import ConnectionFailedError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def ui_url(uri: str, experiment_id: str, run_id: str) -> str:
         >>> ui_url("http://mlflow:5000/", "1", "abc")
         'http://mlflow:5000/#/experiments/1/runs/abc'
     """
-    base = uri.rstrip("/") if is_server(uri) else LOCAL_UI
+    base = without_login(uri).rstrip("/") if is_server(uri) else LOCAL_UI
     return f"{base}/#/experiments/{experiment_id}/runs/{run_id}"
 
 
@@ -68,7 +69,7 @@ def connect(store: TrackingStore) -> MlflowClient:
                 client.search_experiments(max_results=1)
         except (MlflowException, OSError) as error:
             raise ConnectionFailedError(
-                f"MLflow cannot use MLFLOW_TRACKING_URI={store.uri} ({str(error).splitlines()[0]}). Correct it, or unset "
+                f"MLflow cannot use MLFLOW_TRACKING_URI={masked_uri(store.uri)} ({str(error).splitlines()[0]}). Correct it, or unset "
                 f"it to keep runs in {storage.home()}."
             ) from error
     return client
@@ -100,13 +101,13 @@ def require_answer(uri: str) -> None:
         return
     started = time.monotonic()
     try:
-        urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=_ANSWER_S).close()
+        urllib.request.urlopen(f"{without_login(uri).rstrip('/')}/health", timeout=_ANSWER_S).close()
     except urllib.error.HTTPError:
         return  # something answers; MLflow's client will say what is wrong with it
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise ConnectionFailedError(
-            f"no MLflow server answers at MLFLOW_TRACKING_URI={uri} ({reason}, waited "
+            f"no MLflow server answers at MLFLOW_TRACKING_URI={masked_uri(uri)} ({reason}, waited "
             f"{min(_ANSWER_S, time.monotonic() - started):.0f} s). Start it, correct the address, or unset it to keep "
             f"runs in {storage.home()}."
         ) from error

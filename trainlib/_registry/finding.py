@@ -10,6 +10,7 @@ from trainlib._registry.client import connect
 from trainlib._registry.kept_files import TRAINER_SETTINGS
 from trainlib._registry.recorded_run import Place, RecordedRun, read_run
 from trainlib._registry.store import TrackingStore, current_store
+from trainlib._secrets import masked_uri
 from trainlib.config import RunConfig
 from trainlib.errors import RunNotFoundError
 
@@ -35,7 +36,7 @@ def find_run(client: MlflowClient, run: str) -> Run:
     experiments = [found.experiment_id for found in client.search_experiments()]
     if (found := _newest(client, experiments, named)) is None:
         raise RunNotFoundError(
-            f"no training named {run!r}, and no MLflow run of that id, in {client.tracking_uri}. Pass the run_id of a "
+            f"no training named {run!r}, and no MLflow run of that id, in {masked_uri(client.tracking_uri)}. Pass the run_id of a "
             "Result, or the name given in RunConfig."
         )
     return found

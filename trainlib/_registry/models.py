@@ -18,6 +18,7 @@ from trainlib._registry.logged_models import read_checkpoints
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.store import current_store
 from trainlib._registry.turns import take_turn
+from trainlib._secrets import masked_uri
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -138,7 +139,7 @@ def _run_of_oldest(client: MlflowClient, name: str) -> str:
     for version in client.search_model_versions(f"name = {tags.quoted(name)}", order_by=["version_number ASC"]):
         if version.run_id and client.get_run(version.run_id).info.lifecycle_stage == "active":
             return str(version.run_id)
-    raise LookupError(f"no version of the model {name!r} has a run in {client.tracking_uri}")
+    raise LookupError(f"no version of the model {name!r} has a run in {masked_uri(client.tracking_uri)}")
 
 
 @contextmanager

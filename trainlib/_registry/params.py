@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainlib._registry.names import stored_name
+from trainlib._secrets import masked
 
 if TYPE_CHECKING:
     from mlflow.entities import Param
@@ -30,13 +31,13 @@ def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def stored_values(params: Mapping[str, Any]) -> dict[str, str]:
-    """Params with names and values that MLflow accepts.
+    """Params with names and values that MLflow accepts. Secrets are masked.
 
     Example:
         >>> stored_values({"lr": 0.1, "layers": (1, 2)})
         {'lr': '0.1', 'layers': '(1, 2)'}
     """
-    return {stored_name(key): str(value)[:_LONGEST_VALUE] for key, value in params.items()}
+    return {stored_name(key): str(masked(value, key))[:_LONGEST_VALUE] for key, value in params.items()}
 
 
 def stored_params(params: Mapping[str, Any]) -> list[Param]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from trainlib._secrets import masked_uri
 from trainlib.errors import ConnectionFailedError
 
 __all__ = ["Patience", "is_away"]
@@ -71,7 +72,7 @@ class Patience:
             address: Where it is, for people.
         """
         self._limit_s = limit_s
-        self._address = address
+        self._address = masked_uri(address)
         self._changed = threading.Condition()
         self._away_since: float | None = None
         self._counts_from = 0.0

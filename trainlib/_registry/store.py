@@ -14,6 +14,24 @@ from trainlib import _storage as storage
 __all__ = ["TrackingStore", "absolute_uri", "current_store", "default_store"]
 
 _URI, _TOKEN = "MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN"
+# What a worker needs, besides, to reach the tracking server and the store of the artifacts as this process does.
+_CREDENTIALS = (
+    "MLFLOW_TRACKING_USERNAME",
+    "MLFLOW_TRACKING_PASSWORD",
+    "MLFLOW_TRACKING_SERVER_CERT_PATH",
+    "MLFLOW_TRACKING_INSECURE_TLS",
+    "MLFLOW_S3_ENDPOINT_URL",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_REGION",
+    "AWS_ENDPOINT_URL",
+    "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_SAS_TOKEN",
+)
 # What trainlib wants of MLflow wherever the user has not said otherwise.
 _PREFERENCES = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -33,8 +51,11 @@ class TrackingStore:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables by which MLflow finds this store, for example in a worker."""
-        return {_URI: self.uri, **({_TOKEN: self.token} if self.token else {})}
+        """The environment variables by which MLflow finds this store and is let in, for example in a worker."""
+        needed = {
+            name: value for name, value in os.environ.items() if name in _CREDENTIALS or name.startswith("FSSPEC_")
+        }
+        return {**needed, _URI: self.uri, **({_TOKEN: self.token} if self.token else {})}
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

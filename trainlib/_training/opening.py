@@ -14,6 +14,7 @@ from trainlib._registry.opening import open_run
 from trainlib._registry.params import flat, stored_values
 from trainlib._registry.run import RegisteredRun
 from trainlib._registry.tags import FRAMEWORK
+from trainlib._secrets import masked
 from trainlib._training.display import Display
 from trainlib._training.judges import Judge
 from trainlib._training.training import Training
@@ -106,7 +107,7 @@ def fingerprint_of(trainer: DataParallelTrainer, sources: Mapping[str, Source]) 
     preprocessor = fingerprint(trainer.preprocessor) if trainer.preprocessor is not None else None
     return Fingerprint(
         function=digest(trainer.train_loop_per_worker),
-        config=digest(trainer.train_loop_config or {}),
+        config=digest(masked(trainer.train_loop_config or {})),
         data=digest((data, preprocessor)),
         params=stored_values(flat(trainer.train_loop_config or {})),
     )

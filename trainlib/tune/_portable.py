@@ -9,6 +9,7 @@ from typing import Any
 import cloudpickle
 
 from trainlib._data import portable
+from trainlib._secrets import hidden_in, without_secrets
 from trainlib.trainer import DataParallelTrainer
 from trainlib.tune._domains import Categorical
 from trainlib.tune._trainable import TunedByConfig
@@ -35,18 +36,23 @@ def packed(trainable: Any, param_space: dict[str, Any]) -> dict[str, Any]:
     space = {**param_space}
     if _DATASETS in space:
         space[_DATASETS] = _mapped(space[_DATASETS], lambda value: portable.packed({"": value})[""])
-    return {"trainable": _mapped(trainable, _pack_trainer), "param_space": space}
+    return {"trainable": _mapped(trainable, _pack_trainer), "param_space": without_secrets(space)}
 
 
 def unpacked(kept: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """The settings that :func:`packed` saved, with those in ``changes`` in place of the saved ones.
 
     Raises:
-        ValueError: a dataset was in memory, and has to be passed again.
+        ValueError: a dataset was in memory, or a setting was a secret. Such have to be passed again.
     """
     settings = {**kept, **changes}
     if "trainable" not in changes:
         settings["trainable"] = _mapped(kept["trainable"], _unpack_trainer)
+    if "param_space" not in changes and (lost := list(hidden_in(kept["param_space"], "param_space"))):
+        raise ValueError(
+            f"{', '.join(lost)} {'were' if len(lost) > 1 else 'was'} not saved, being secret. Pass the whole param_space "
+            "again: Tuner.restore(name, param_space=...)"
+        )
     if "param_space" not in changes and _DATASETS in kept["param_space"]:
         try:
             datasets = _mapped(kept["param_space"][_DATASETS], lambda value: portable.unpacked({"": value})[""])

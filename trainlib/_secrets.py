@@ -1,0 +1,114 @@
+"""Passwords and keys: what counts as one, and how it is kept out of everything that is shown or stored.
+
+A secret reaches the training function as it was passed. MLflow, Prefect, files and messages get :data:`MASK` instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["MASK", "HiddenSecret", "hidden_in", "masked", "masked_uri", "without_login", "without_secrets"]
+
+MASK = "********"
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SECRET = re.compile(r"_(password|passphrase|secret|api_?key|access_key|private_key|credential)s?_")
+_TOKEN = "_token_"
+_IN_URI = re.compile(r"(?<=://)([^\s/?#@:]*):([^\s/?#@]+)(?=@)")
+_LOGIN = re.compile(r"(?<=://)[^\s/?#@]*@")
+_IN_QUERY = re.compile(r"(?<=[?&])([\w.\-]+)=([^&\s#]+)")
+
+
+@dataclass(frozen=True)
+class HiddenSecret:
+    """Stands for a secret in settings that were saved without it."""
+
+
+def masked(value: Any, name: str = "") -> Any:
+    """A copy of a config that can be shown: each secret is :data:`MASK`, and passwords in URIs are left out.
+
+    Args:
+        value: The config, or a single setting.
+        name: What a single setting is called.
+
+    Example:
+        >>> masked({"lr": 0.1, "db": {"user": "ada", "password": "x"}, "max_tokens": 5, "data": "ftp://ada:x@host/f.csv"})
+        {'lr': 0.1, 'db': {'user': 'ada', 'password': '********'}, 'max_tokens': 5, 'data': 'ftp://ada:********@host/f.csv'}
+    """
+    return _replaced(value, name, lambda secret: masked_uri(secret) if _is_uri(secret) else MASK)
+
+
+def without_secrets(value: Any) -> Any:
+    """A copy of a config that can be saved: each secret is a :class:`HiddenSecret`."""
+    return _replaced(value, "", lambda secret: HiddenSecret())
+
+
+def hidden_in(value: Any, path: str = "") -> Iterator[str]:
+    """Where a config that was saved has lost its secrets, as it is written in Python.
+
+    Example:
+        >>> list(hidden_in(without_secrets({"lr": 0.1, "db": [{"password": "x"}]})))
+        ["['db'][0]['password']"]
+    """
+    if isinstance(value, HiddenSecret):
+        yield path
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from hidden_in(item, f"{path}[{key!r}]")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from hidden_in(item, f"{path}[{index}]")
+
+
+def masked_uri(text: str) -> str:
+    """A text without the passwords in its URIs.
+
+    Example:
+        >>> masked_uri("https://ada:pw@mlflow:5000/?api_key=1&page=2")
+        'https://ada:********@mlflow:5000/?api_key=********&page=2'
+    """
+    text = _IN_URI.sub(rf"\1:{MASK}", text)
+    return _IN_QUERY.sub(lambda found: f"{found[1]}={MASK}" if _is_secret(found[1], found[2]) else found[0], text)
+
+
+def without_login(uri: str) -> str:
+    """A URI without the name and the password in it. Browsers and Python's own client take no others.
+
+    Example:
+        >>> without_login("https://ada:pw@mlflow:5000/")
+        'https://mlflow:5000/'
+    """
+    return _LOGIN.sub("", uri)
+
+
+def _replaced(value: Any, name: str, replace: Callable[[Any], Any]) -> Any:
+    if _is_secret(name, value) or _hides_itself(value) or (_is_uri(value) and masked_uri(value) != value):
+        return replace(value)
+    if isinstance(value, dict):
+        return {key: _replaced(item, str(key), replace) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(item, "", replace) for item in value)
+    return value
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    """Whether a setting is one by its name. A switch is not, and neither is one that is not set."""
+    if value is None or value == "" or isinstance(value, (bool, HiddenSecret)):
+        return False
+    words = f"_{'_'.join(_WORDS.findall(name)).lower()}_"
+    return _SECRET.search(words) is not None or (_TOKEN in words and isinstance(value, (str, bytes)))
+
+
+def _hides_itself(value: Any) -> bool:
+    """Whether it is an object that is made to keep a secret: pydantic's SecretStr and the like, a Secret block of Prefect."""
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
+    return not kinds.isdisjoint(
+        {("pydantic", "SecretStr"), ("pydantic", "SecretBytes"), ("pydantic", "Secret"), ("prefect", "Secret")}
+    )
+
+
+def _is_uri(value: Any) -> bool:
+    return isinstance(value, str) and "://" in value
