@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from trainlib import _rooms as rooms
 from trainlib._data.config import DataConfig
 from trainlib._data.manifest import PreprocessedData, PreprocessedDataset
+from trainlib._trainable import load_trainable
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.flows._shown import shown
 from trainlib.trainer import DataParallelTrainer, InspectedTrainer
@@ -35,7 +35,8 @@ class TrainSpec(BaseModel):
 
     train_loop: str = Field(
         pattern=r"^[\w.]+:[\w.<>]+$",
-        description="The training function, as module:function.",
+        description="The training function, as module:function. It is marked with @trainlib.trainable, or its module is "
+        "allowed where the flow runs.",
         json_schema_extra={"position": 0},
     )
     framework: str = Field(
@@ -116,7 +117,7 @@ class TrainSpec(BaseModel):
         """
         if self._trainer is None:
             self._trainer = rooms.load(self.framework).trainer_class()(
-                _load(self.train_loop),
+                load_trainable(self.train_loop),
                 train_loop_config=self.train_loop_config,
                 scaling_config=self.scaling_config,
                 run_config=self.run_config,
@@ -133,20 +134,6 @@ class TrainSpec(BaseModel):
             DataError: a dataset is missing or unusable.
         """
         return self._inspected or self.trainer().inspect()
-
-
-def _load(path: str) -> Any:
-    module_name, _, name = path.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"train_loop is {path!r}, but it cannot be loaded ({error}). Write it as module:function, with a module that "
-            "can be imported where the flow runs."
-        ) from error
-    return found
 
 
 def _shown_dataset(given: Any) -> str | PreprocessedDataset:

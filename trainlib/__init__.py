@@ -2,6 +2,7 @@
 
 from trainlib import session
 from trainlib._data.config import DataConfig
+from trainlib._trainable import trainable
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
 from trainlib.errors import TrainingFailedError
@@ -42,6 +43,7 @@ __all__ = [
     "report",
     "save_checkpoint",
     "session",
+    "trainable",
     "world_rank",
     "world_size",
 ]

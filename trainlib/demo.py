@@ -8,6 +8,7 @@ from typing import Any
 
 from trainlib import _storage as storage
 from trainlib import session
+from trainlib._trainable import trainable
 from trainlib.checkpoint import Checkpoint
 
 __all__ = ["digits_file", "train_digits"]
@@ -36,6 +37,7 @@ def digits_file() -> Path:
     return path
 
 
+@trainable
 def train_digits(config: dict[str, Any]) -> None:
     """Train a classifier on the datasets ``train`` and ``validation``, from the newest checkpoint on.
 

@@ -94,7 +94,7 @@ def test_a_sweep_runs_as_a_flow_called_from_python(tmp_path, monkeypatch):
     embedded.start()
     embedded.wait()
     (tmp_path / "my_loop.py").write_text(
-        "def loop(config):\n    from trainlib import report\n    report(loss=config['x'])\n"
+        "from trainlib import report, trainable\n@trainable\ndef loop(config):\n    report(loss=config['x'])\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     results = tune(

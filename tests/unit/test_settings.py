@@ -8,6 +8,7 @@ import cloudpickle
 import pytest
 
 from trainlib import DataParallelTrainer, RunConfig, ScalingConfig
+from trainlib._settings import TrainerSettings
 from trainlib.callbacks import Callback
 from trainlib.horovod import HorovodConfig, HorovodTrainer
 from trainlib.torch import TorchConfig, TorchTrainer
