@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from trainlib import _storage as storage
-from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError
+from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError, UntrustedCheckpointError
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
@@ -35,14 +36,24 @@ class Checkpoint:
         {'epoch': 3}
     """
 
-    def __init__(self, path: str | Path | None = None, *, data: dict[str, Any] | None = None) -> None:
-        """A checkpoint of a directory or a URI. See :meth:`from_dict` for one in memory."""
+    def __init__(
+        self, path: str | Path | None = None, *, data: dict[str, Any] | None = None, trust: bool = False
+    ) -> None:
+        """A checkpoint of a directory or a URI. See :meth:`from_dict` for one in memory.
+
+        Args:
+            path: The directory or URI.
+            data: The dict, for one in memory.
+            trust: Whether code in it may run. A pickled dict or model can contain any code. It is loaded only from the
+                registry, from files of your own, or with this.
+        """
         if (path is None) == (data is None):
             raise ValueError("a checkpoint needs a directory or URI, or a dict: pass one of them")
         if data is not None and not isinstance(data, dict):
             raise InvalidArgumentError(f"Checkpoint.from_dict() takes a dict, got {type(data).__name__}")
         self._data = data
         self._location = storage.absolute(str(path)) if path is not None else None
+        self._trust = trust
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Checkpoint:
@@ -61,9 +72,12 @@ class Checkpoint:
         return cls(path)
 
     @classmethod
-    def from_uri(cls, uri: str) -> Checkpoint:
-        """A checkpoint in any store that fsspec or MLflow can reach, e.g. ``s3://bucket/run/checkpoint_000003``."""
-        return cls(uri)
+    def from_uri(cls, uri: str, *, trust: bool = False) -> Checkpoint:
+        """A checkpoint in any store that fsspec or MLflow can reach, e.g. ``s3://bucket/run/checkpoint_000003``.
+
+        Loading a dict or a model from it may run code that it contains: that needs ``trust=True``.
+        """
+        return cls(uri, trust=trust)
 
     # -- properties --------------------------------------------------------------------------------
 
@@ -104,9 +118,9 @@ class Checkpoint:
         with self.as_directory() as directory:
             file = Path(directory) / PREPROCESSOR_FILE
             if file.exists():
-                return pickle.loads(file.read_bytes())
+                return self._unpickled(file)
             file = Path(directory) / DICT_FILE
-            return pickle.loads(file.read_bytes()).get(PREPROCESSOR_KEY) if file.exists() else None
+            return self._unpickled(file).get(PREPROCESSOR_KEY) if file.exists() else None
 
     # -- conversions -------------------------------------------------------------------------------
 
@@ -117,7 +131,7 @@ class Checkpoint:
         with self.as_directory() as directory:
             file = Path(directory) / DICT_FILE
             if file.exists():
-                return dict(pickle.loads(file.read_bytes()))
+                return dict(self._unpickled(file))
             files = sorted(p for p in Path(directory).rglob("*") if p.is_file())
             return {p.relative_to(directory).as_posix(): p.read_bytes() for p in files}
 
@@ -155,6 +169,27 @@ class Checkpoint:
             yield copy
         finally:
             shutil.rmtree(copy, ignore_errors=True)
+
+    # -- trust --------------------------------------------------------------------------------------
+
+    def require_trust(self) -> None:
+        """Raise an error if code in it must not run: it is neither from the registry nor a file of this user.
+
+        Raises:
+            UntrustedCheckpointError: it must not.
+        """
+        if self._trust or self._location is None:
+            return
+        local = storage.local_path(self._location)
+        if local is None or local.stat().st_uid != os.getuid():
+            raise UntrustedCheckpointError(
+                f"{self._location} has a pickle in it, which can run any code when it is loaded, and it is not from the "
+                "registry. If you trust whoever wrote it, say so: Checkpoint.from_uri(..., trust=True)"
+            )
+
+    def _unpickled(self, file: Path) -> Any:
+        self.require_trust()
+        return pickle.loads(file.read_bytes())
 
     # -- the rest -----------------------------------------------------------------------------------
 

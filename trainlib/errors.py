@@ -110,6 +110,10 @@ class CheckpointNotFoundError(TrainlibError, FileNotFoundError):
     """There is no checkpoint at the given location."""
 
 
+class UntrustedCheckpointError(TrainlibError, ValueError):
+    """Loading the checkpoint could run code of somebody who is not known to be trusted."""
+
+
 class CheckpointNotSavedError(TrainlibError):
     """A checkpoint was reported, but the store did not accept it, and no newer one was saved."""
 

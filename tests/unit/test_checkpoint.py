@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 from pathlib import Path
 
 import fsspec
 import pytest
+import torch
 
 from trainlib import Checkpoint
-from trainlib.errors import CheckpointNotFoundError
+from trainlib.errors import CheckpointNotFoundError, UntrustedCheckpointError
 from trainlib.torch import TorchCheckpoint
 
 
@@ -82,3 +85,49 @@ def test_torch_checkpoints_hold_models():
     assert not folder.exists(), "its files go with it"
     with pytest.raises(ValueError, match="pass the model to load it into"):
         TorchCheckpoint.from_state_dict(model.state_dict()).get_model()
+
+
+class Runs:
+    """Runs code when it is unpickled."""
+
+    ran = False
+
+    def __reduce__(self):
+        return setattr, (Runs, "ran", True)
+
+
+def test_code_of_others_does_not_run():
+    store = fsspec.filesystem("memory")
+    store.pipe_file("/foreign/dict_checkpoint.pkl", pickle.dumps({"weights": Runs()}))
+    foreign = Checkpoint.from_uri("memory:///foreign")
+    for load in (foreign.to_dict, foreign.get_preprocessor):
+        with pytest.raises(UntrustedCheckpointError, match=r"memory:///foreign has a pickle in it.*trust=True"):
+            load()
+    assert not Runs.ran
+    Checkpoint.from_uri("memory:///foreign", trust=True).to_dict()
+    assert Runs.ran
+
+
+def test_files_of_another_user_are_not_trusted(tmp_path, monkeypatch):
+    path = Checkpoint.from_dict({"epoch": 3}).to_directory(tmp_path / "theirs")
+    assert Checkpoint.from_directory(path).to_dict() == {"epoch": 3}
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(UntrustedCheckpointError):
+        Checkpoint.from_directory(path).to_dict()
+    with Checkpoint.from_directory(path).as_directory() as folder:
+        assert os.listdir(folder) == ["dict_checkpoint.pkl"]
+
+
+def test_weights_are_loaded_from_anywhere_and_models_only_with_trust(tmp_path):
+    store = fsspec.filesystem("memory")
+    model = torch.nn.Linear(2, 1)
+    for name, made in (
+        ("weights", TorchCheckpoint.from_state_dict(model.state_dict())),
+        ("model", TorchCheckpoint.from_model(model)),
+    ):
+        store.pipe_file(f"/{name}/model.pt", Path(made.path, "model.pt").read_bytes())
+    loaded = TorchCheckpoint.from_uri("memory:///weights").get_model(torch.nn.Linear(2, 1))
+    assert torch.equal(loaded.weight, model.weight)
+    with pytest.raises(UntrustedCheckpointError):
+        TorchCheckpoint.from_uri("memory:///model").get_model()
+    assert torch.equal(TorchCheckpoint.from_uri("memory:///model", trust=True).get_model().weight, model.weight)

@@ -395,5 +395,5 @@ def _upload_from_here(folder: str, location: str) -> None:
 
 
 def as_checkpoint(saved: SavedCheckpoint) -> Checkpoint:
-    """A checkpoint that a user can read."""
-    return Checkpoint(saved.location)
+    """A checkpoint that a user can read. A training of this registry has written it, so it is trusted."""
+    return Checkpoint(saved.location, trust=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import tempfile
 import weakref
@@ -50,11 +51,19 @@ class TorchCheckpoint(Checkpoint):
         return made
 
     def get_model(self, model: torch.nn.Module | None = None) -> torch.nn.Module:
-        """The model. A checkpoint of a state dict needs a ``model`` to load it into."""
+        """The model. A checkpoint of a state dict needs a ``model`` to load it into.
+
+        Raises:
+            UntrustedCheckpointError: it is a whole model, with code, of somebody who is not known to be trusted.
+        """
         import torch
 
         with self.as_directory() as folder:
-            saved = torch.load(Path(folder) / _FILE, weights_only=False, map_location="cpu")
+            try:
+                saved = torch.load(Path(folder) / _FILE, weights_only=True, map_location="cpu")
+            except pickle.UnpicklingError:  # there is more in it than weights
+                self.require_trust()
+                saved = torch.load(Path(folder) / _FILE, weights_only=False, map_location="cpu")
         if isinstance(saved, torch.nn.Module):
             return saved
         if model is None:
