@@ -135,11 +135,14 @@ def _init() -> None:
     # Nor are the raylet's pages about a lost worker, which log_to_driver does not turn off: the attempt tells.
     ray._private.worker._worker_logs_enabled = False
     try:
-        if address:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        else:
+        if not address:
             with _only_loopback():
                 _start_local()
+        elif _is_on_loopback_only(address):
+            with _only_loopback():
+                _join(address)
+        else:
+            _join(address)
     except Exception as error:  # as bare as this is what Ray raises when its processes are too slow to start
         if address:
             raise _no_answer(address, error) from error
@@ -147,6 +150,22 @@ def _init() -> None:
             f"Ray did not start on this machine: {error}. See that it has memory, disk and processor time to spare, or set "
             "RAY_ADDRESS to a cluster that runs."
         ) from error
+
+
+def _is_on_loopback_only(address: str) -> bool:
+    """Whether a Ray on this machine can be reached by its loopback address only, as one that :func:`connect` started."""
+    host, _, port = address.rpartition(":")
+    if host not in (LOOPBACK, "localhost"):
+        return False
+    try:
+        socket.create_connection((ray.util.get_node_ip_address(), int(port)), timeout=_ANSWER_S).close()
+    except OSError:
+        return True
+    return False
+
+
+def _join(address: str) -> None:
+    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
 
 
 def _start_local() -> None:
