@@ -80,6 +80,7 @@ def wait() -> None:
                 f"the embedded Prefect server {what}: see {_log()}. To use a server of your own, set PREFECT_API_URL."
             )
         time.sleep(0.05)
+    deliver_states(url)
     with _lock:
         if _watcher is None or not _watcher.is_alive():
             _watcher = threading.Thread(target=_watch, args=(url,), name="prefect-server-watch", daemon=True)
@@ -107,9 +108,13 @@ def _launch(port: int) -> subprocess.Popen[bytes]:
 
 
 def _watch(url: str) -> None:
-    """Restart the server at the same address when it has ended, or does not answer any more."""
+    """Restart the server at the same address when it has ended, or does not answer any more.
+
+    Once it is back, it hears of the runs that ended meanwhile.
+    """
     global _server
     asked_at = answered_at = time.monotonic()
+    is_new = False
     while True:
         time.sleep(_WATCH_S)
         assert _server is not None
@@ -117,12 +122,16 @@ def _watch(url: str) -> None:
             asked_at = time.monotonic()
             if answers(url):
                 answered_at = time.monotonic()
+                if is_new:
+                    is_new = False
+                    deliver_states(url)
         with _lock:
             if _server.poll() is None and time.monotonic() - answered_at < _HANGS_S:
                 continue
             _server.kill()
             _server.wait()
             _server = _launch(_port)
+        is_new = True
         answered_at = time.monotonic() + START_S  # it may take so long to start
 
 

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from prefect.client.schemas.objects import StateType
 from prefect.runtime import flow_run
 from prefect.settings import (
     PREFECT_API_REQUEST_TIMEOUT,
@@ -21,7 +22,10 @@ from prefect.settings import (
     PREFECT_CLIENT_MAX_RETRIES,
     temporary_settings,
 )
+from prefect.states import Cancelled
 
+from trainlib.errors import TrainingCancelledError
+from trainlib.flows._cancelling import watched
 from trainlib.flows._embedded import answers
 from trainlib.flows._undelivered import keep_state
 
@@ -85,27 +89,54 @@ def _undelivered_logs_are_dropped(ending: Ending) -> Iterator[None]:
 
 
 def outliving_prefect(work: Callable[[], R]) -> R:
-    """Do the work of a flow, keep what it gives, and wait a while for a server that does not answer at the end."""
-    try:
-        value = work()
-    except Exception as error:
-        _end(Ending(True, error=error))
-        raise
-    _end(Ending(True, value=value))
+    """Do the work of a flow, end it when it is cancelled in Prefect, and keep what it gives.
+
+    A server that does not answer at the end is waited for a while.
+    """
+    with watched() as watch:
+        try:
+            value = work()
+        except Exception as error:
+            _end(StateType.FAILED, error=error)
+            raise
+        except BaseException as error:
+            if not watch.has_interrupted:
+                _end(StateType.CRASHED, error=error)
+                raise
+            return _cancelled()
+    if _end(StateType.COMPLETED, value=value) and watch.is_too_late():
+        return _cancelled_too_late()
     return value
 
 
-def _end(ended: Ending) -> None:
+def _cancelled() -> Any:
+    """Ends the flow run as Cancelled; whoever called it gets an error."""
+    message = (
+        f"The flow run {flow_run.name!r} was cancelled in Prefect. If it is a training or sweep with a name, the next one "
+        "of that name continues it."
+    )
+    _end(StateType.CANCELLED, error=TrainingCancelledError(message))
+    return Cancelled(message=message)
+
+
+def _cancelled_too_late() -> Any:
+    """Ends the flow run as Cancelled, since Prefect accepts nothing else any more; ``fit()`` still returns its result."""
+    return Cancelled(message="It was cancelled when it had finished.")
+
+
+def _end(state: StateType, *, value: Any = None, error: BaseException | None = None) -> bool:
+    """Keep how the flow ended. Returns whether the server answers; somebody who ends it does not want to wait for that."""
     ending = _current.get()
     if ending is not None:
-        ending.is_known, ending.value, ending.error = True, ended.value, ended.error
+        ending.is_known, ending.value, ending.error = True, value, error
     url = PREFECT_API_URL.value()
-    if url is None or answers(url):
-        return
-    deadline = time.monotonic() + WAIT_S
+    if url is None:
+        return True
+    wait_s = WAIT_S if state in (StateType.COMPLETED, StateType.FAILED) else 0.0
+    deadline = time.monotonic() + wait_s
     while not answers(url):
         if time.monotonic() > deadline:
-            keep_state(url, str(flow_run.id), failed=ended.error is not None)
+            keep_state(url, str(flow_run.id), state)
             _log.warning(
                 "The Prefect server at %s does not answer, so it does not show how this run ended. The next run that finds "
                 "it will tell it.",
@@ -115,5 +146,6 @@ def _end(ended: Ending) -> None:
                 ending.server_is_gone = True
                 # Or the engine would try for long.
                 ending.settings.enter_context(temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}))
-            return
+            return False
         time.sleep(0.2)
+    return True
