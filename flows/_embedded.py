@@ -23,6 +23,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 from trainlib import _storage as storage
 from trainlib.errors import ConnectionFailedError
 from trainlib.flows._undelivered import deliver_states
+from trainlib.tasks._prefect_server import answers
 
 # Where `trainlib up` serves the same database with its UI.
 LOCAL_UI = "http://127.0.0.1:4200"
@@ -145,15 +146,6 @@ def flow_run_url(flow_run_id: str) -> str:
     served = api is not None and _server is None
     ui = (PREFECT_UI_URL.value() or str(api).removesuffix("/api")) if served else LOCAL_UI
     return f"{ui}/runs/flow-run/{flow_run_id}"
-
-
-def answers(url: str) -> bool:
-    """Whether a Prefect server answers at an API address."""
-    try:
-        urllib.request.urlopen(f"{url}/health", timeout=2.0).close()
-    except OSError:
-        return False
-    return True
 
 
 def _require_answer(url: str) -> None:

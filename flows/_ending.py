@@ -7,7 +7,6 @@ its HTTP client instead. So what a flow gave is kept here first, and its caller 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -26,8 +25,8 @@ from prefect.states import Cancelled
 
 from trainlib.errors import TrainingCancelledError
 from trainlib.flows._cancelling import watched
-from trainlib.flows._embedded import answers
 from trainlib.flows._undelivered import keep_state
+from trainlib.tasks._prefect_server import wait_until_it_answers
 
 __all__ = ["Ending", "kept_in", "outliving_prefect"]
 
@@ -64,7 +63,7 @@ _current: ContextVar[Ending | None] = ContextVar("ending", default=None)
 def kept_in(ending: Ending) -> Iterator[None]:
     """For whoever calls a flow: within the block, what the flow gives is kept in ``ending``."""
     for name in _BACKGROUND_LOGGERS:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+        logging.getLogger(name).addFilter(_drop_complaints)  # one of them goes by no level
     with ending.settings:
         ending.settings.enter_context(temporary_settings(_TRIES))
         ending.settings.enter_context(_undelivered_logs_are_dropped(ending))
@@ -73,6 +72,10 @@ def kept_in(ending: Ending) -> Iterator[None]:
             yield
         finally:
             _current.reset(token)
+
+
+def _drop_complaints(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.CRITICAL
 
 
 @contextmanager
@@ -129,23 +132,18 @@ def _end(state: StateType, *, value: Any = None, error: BaseException | None = N
     ending = _current.get()
     if ending is not None:
         ending.is_known, ending.value, ending.error = True, value, error
-    url = PREFECT_API_URL.value()
-    if url is None:
+    is_awaited = state in (StateType.COMPLETED, StateType.FAILED)
+    if wait_until_it_answers(WAIT_S if is_awaited else 0.0):
         return True
-    wait_s = WAIT_S if state in (StateType.COMPLETED, StateType.FAILED) else 0.0
-    deadline = time.monotonic() + wait_s
-    while not answers(url):
-        if time.monotonic() > deadline:
-            keep_state(url, str(flow_run.id), state)
-            _log.warning(
-                "The Prefect server at %s does not answer, so it does not show how this run ended. The next run that finds "
-                "it will tell it.",
-                url,
-            )
-            if ending is not None:
-                ending.server_is_gone = True
-                # Or the engine would try for long.
-                ending.settings.enter_context(temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}))
-            return False
-        time.sleep(0.2)
-    return True
+    url = str(PREFECT_API_URL.value())
+    keep_state(url, str(flow_run.id), state)
+    _log.warning(
+        "The Prefect server at %s does not answer, so it does not show how this run ended. The next run that finds it will "
+        "tell it.",
+        url,
+    )
+    if ending is not None:
+        ending.server_is_gone = True
+        # Or the engine would try for long.
+        ending.settings.enter_context(temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}))
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from prefect import task
@@ -12,14 +13,29 @@ from trainlib._training.training import Training
 from trainlib.errors import TrainingFailedError
 from trainlib.result import Result
 from trainlib.tasks._prefect_screen import PrefectScreen
+from trainlib.tasks._prefect_server import wait_until_it_answers
 
 __all__ = ["train"]
 
+# How long a retry that is due waits for a server that does not answer.
+WAIT_S = 60.0
+
+_log = logging.getLogger("trainlib")
+
 
 def is_to_be_retried(task: Any, task_run: TaskRun, state: State[Any]) -> bool:
-    """Whether Prefect makes a failed attempt again: the training has decided, and its error says so."""
+    """Whether Prefect makes a failed attempt again: the training has decided, and its error says so.
+
+    If it is, a server that does not answer is waited for, or it would not show the retry.
+    """
     error = state.result(raise_on_failure=False)
-    return isinstance(error, TrainingFailedError) and error.retry
+    if not (isinstance(error, TrainingFailedError) and error.retry):
+        return False
+    if not wait_until_it_answers(0.0):
+        _log.warning("A retry is due, but the Prefect server does not answer. Waiting for it, for up to %g s.", WAIT_S)
+        if not wait_until_it_answers(WAIT_S):
+            _log.warning("The Prefect server still does not answer. The training goes on without it.")
+    return True
 
 
 @task(name="train", cache_policy=NO_CACHE, retry_condition_fn=is_to_be_retried, log_prints=False)
