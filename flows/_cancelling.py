@@ -21,52 +21,51 @@ from prefect.utilities.engine import is_prefect_sigterm_handler_installed
 
 from trainlib._execution.waiting import cancelled_by
 
-__all__ = ["CancelWatch", "watched"]
+__all__ = ["CancelWatch"]
 
 # A run has 10 s to be Cancelled, and checkpoints that are being saved get 5 of them.
 LOOK_S = 2.0
 
 
-@contextmanager
-def watched() -> Iterator[CancelWatch]:
-    """Within the block, interrupt this thread as Ctrl-C does when the present flow run is cancelled in Prefect."""
-    watch = CancelWatch()
-    try:
-        with cancelled_by(watch.event):
-            yield watch
-    finally:
-        watch.close()
-
-
 class CancelWatch:
-    """Asks Prefect now and then whether a flow run is to be cancelled, and interrupts the thread that executes it, once."""
+    """Asks Prefect now and then whether the present flow run is to be cancelled, and interrupts the present thread then.
+
+    It does nothing for a run of a deployment.
+    """
 
     def __init__(self) -> None:
-        """Watch the present flow run, for the present thread."""
-        context = FlowRunContext.get()
-        self.event = threading.Event()
-        """Interrupts what a thread that gets no signals waits for."""
         self.has_interrupted = False
+        context = FlowRunContext.get()
         self._flow_run_id: UUID | None = None
-        self._over = threading.Event()
-        self._lock = threading.Lock()
-        self._executing = threading.current_thread()
         if context is not None and context.flow_run is not None and context.flow_run.deployment_id is None:
             self._flow_run_id = context.flow_run.id
-            threading.Thread(target=self._watch, name="cancel-watch", daemon=True).start()
+        self._executing = threading.current_thread()
+        self._event = threading.Event()
+        """Interrupts what a thread that gets no signals waits for."""
+        self._over = threading.Event()
+        self._lock = threading.Lock()
 
-    def close(self) -> None:
-        """Interrupt nobody any more."""
-        self._over.set()
-        with self._lock:  # it may be about to
-            pass
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Within the block, interrupt this thread as Ctrl-C does, once, when the flow run is cancelled."""
+        if self._flow_run_id is None:
+            yield
+            return
+        threading.Thread(target=self._watch, name="cancel-watch", daemon=True).start()
+        try:
+            with cancelled_by(self._event):
+                yield
+        finally:
+            self._over.set()
+            with self._lock:  # it may be about to
+                pass
 
-    def is_too_late(self) -> bool:
-        """Whether the run was cancelled when everything was done. Asks Prefect."""
+    def is_cancelled(self) -> bool:
+        """Whether the flow run is cancelled by now. Asks Prefect."""
         if self._flow_run_id is None:
             return False
         with get_client(sync_client=True) as client:
-            return self._is_cancelling(client)
+            return self.has_interrupted or self._is_cancelling(client)
 
     def _watch(self) -> None:
         with get_client(sync_client=True) as client:
@@ -92,4 +91,4 @@ class CancelWatch:
                 # Interrupts whatever it waits for, also in the user's own code. Prefect's handler raises TerminationSignal.
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
             else:
-                self.event.set()
+                self._event.set()

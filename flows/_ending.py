@@ -1,19 +1,20 @@
 """The end of a flow run whose Prefect server may be gone: what it gave is not lost with the server.
 
 Prefect's engine tells the server how a flow run ended before it returns its value. If nobody answers, it raises an error of
-its HTTP client instead. So what a flow gave is kept here first, and its caller gets that.
+its HTTP client instead, after a long time. So what a flow gave is kept here first, and its caller gets that.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from prefect.client.schemas.objects import StateType
+from prefect.exceptions import Abort
 from prefect.runtime import flow_run
 from prefect.settings import (
     PREFECT_API_REQUEST_TIMEOUT,
@@ -24,7 +25,7 @@ from prefect.settings import (
 from prefect.states import Cancelled
 
 from trainlib.errors import TrainingCancelledError
-from trainlib.flows._cancelling import watched
+from trainlib.flows._cancelling import CancelWatch
 from trainlib.flows._undelivered import keep_state
 from trainlib.tasks._prefect_server import wait_until_it_answers
 
@@ -50,8 +51,6 @@ class Ending:
     is_known: bool = False
     value: Any = None
     error: BaseException | None = None
-    settings: ExitStack = field(default_factory=ExitStack)
-    """What holds for Prefect's client until the caller has what the flow gave."""
     server_is_gone: bool = False
     """Whether the server did not answer at the end."""
 
@@ -64,9 +63,7 @@ def kept_in(ending: Ending) -> Iterator[None]:
     """For whoever calls a flow: within the block, what the flow gives is kept in ``ending``."""
     for name in _BACKGROUND_LOGGERS:
         logging.getLogger(name).addFilter(_drop_complaints)  # one of them goes by no level
-    with ending.settings:
-        ending.settings.enter_context(temporary_settings(_TRIES))
-        ending.settings.enter_context(_undelivered_logs_are_dropped(ending))
+    with temporary_settings(_TRIES), _undelivered_logs_are_dropped(ending):
         token = _current.set(ending)
         try:
             yield
@@ -92,48 +89,48 @@ def _undelivered_logs_are_dropped(ending: Ending) -> Iterator[None]:
 
 
 def outliving_prefect(work: Callable[[], R]) -> R:
-    """Do the work of a flow, end it when it is cancelled in Prefect, and keep what it gives.
+    """Do the work of a flow, and keep what it gives. It is interrupted when somebody cancels the flow run in Prefect.
 
     A server that does not answer at the end is waited for a while.
     """
-    with watched() as watch:
-        try:
+    watch = CancelWatch()
+    value: Any = None
+    error: BaseException | None = None
+    try:
+        with watch.interrupting():
             value = work()
-        except Exception as error:
-            _end(StateType.FAILED, error=error)
-            raise
-        except BaseException as error:
-            if not watch.has_interrupted:
-                _end(StateType.CRASHED, error=error)
-                raise
-            return _cancelled()
-    if _end(StateType.COMPLETED, value=value) and watch.is_too_late():
-        return _cancelled_too_late()
-    return value
+    except BaseException as raised:
+        error = raised
+    if error is not None and watch.has_interrupted:
+        error = _cancelled_error().with_traceback(error.__traceback__)
+    if _end(value, error) and watch.is_cancelled():
+        # Prefect accepts no other state any more. If it was too late, whoever called fit() still gets what came of it.
+        message = str(error) if isinstance(error, TrainingCancelledError) else "It was over when it was cancelled."
+        return Cancelled(message=message)  # type: ignore[return-value]
+    if error is not None:
+        raise error
+    return value  # type: ignore[no-any-return]
 
 
-def _cancelled() -> Any:
-    """Ends the flow run as Cancelled; whoever called it gets an error."""
-    message = (
+def _cancelled_error() -> TrainingCancelledError:
+    return TrainingCancelledError(
         f"The flow run {flow_run.name!r} was cancelled in Prefect. If it is a training or sweep with a name, the next one "
         "of that name continues it."
     )
-    _end(StateType.CANCELLED, error=TrainingCancelledError(message))
-    return Cancelled(message=message)
 
 
-def _cancelled_too_late() -> Any:
-    """Ends the flow run as Cancelled, since Prefect accepts nothing else any more; ``fit()`` still returns its result."""
-    return Cancelled(message="It was cancelled when it had finished.")
+def _end(value: Any, error: BaseException | None) -> bool:
+    """Keep what a flow gave, and see whether the server answers.
 
-
-def _end(state: StateType, *, value: Any = None, error: BaseException | None = None) -> bool:
-    """Keep how the flow ended. Returns whether the server answers; somebody who ends it does not want to wait for that."""
+    Raises:
+        Abort: it does not, and whoever called the flow has what it gave. Prefect's engine then ends without the server.
+    """
     ending = _current.get()
     if ending is not None:
         ending.is_known, ending.value, ending.error = True, value, error
-    is_awaited = state in (StateType.COMPLETED, StateType.FAILED)
-    if wait_until_it_answers(WAIT_S if is_awaited else 0.0):
+    state = _state_after(error)
+    # Whoever ends a flow does not want to wait.
+    if wait_until_it_answers(WAIT_S if state in (StateType.COMPLETED, StateType.FAILED) else 0.0):
         return True
     url = str(PREFECT_API_URL.value())
     keep_state(url, str(flow_run.id), state)
@@ -144,6 +141,13 @@ def _end(state: StateType, *, value: Any = None, error: BaseException | None = N
     )
     if ending is not None:
         ending.server_is_gone = True
-        # Or the engine would try for long.
-        ending.settings.enter_context(temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}))
+        raise Abort("The server does not answer.")  # or the engine would try to tell it, for long
     return False
+
+
+def _state_after(error: BaseException | None) -> StateType:
+    if error is None:
+        return StateType.COMPLETED
+    if isinstance(error, TrainingCancelledError):
+        return StateType.CANCELLED
+    return StateType.FAILED if isinstance(error, Exception) else StateType.CRASHED

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TypeVar
 
 import httpx
-from prefect.exceptions import CancelledRun, TerminationSignal
+from prefect.exceptions import Abort, CancelledRun, TerminationSignal
 
 from trainlib._execution import cluster, warm_up
 from trainlib._execution.backend import BackendConfig
@@ -53,10 +53,7 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
                 return flow()
         except (TerminationSignal, KeyboardInterrupt, TrainlibError) as error:
             failure = error
-        except (
-            httpx.HTTPError,
-            CancelledRun,
-        ):  # Prefect says how the flow run ended; the caller wants what the flow gave
+        except (httpx.HTTPError, CancelledRun, Abort):  # how it ended for Prefect; the caller wants what the flow gave
             if not ending.is_known:
                 raise
             if ending.error is None:

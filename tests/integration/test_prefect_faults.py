@@ -128,7 +128,7 @@ def test_the_embedded_server_is_restarted_and_knows_how_it_ended(trainings, flow
     script.wait_for(2)
     server_of(script.process.process.pid).kill()
     told = script.end(2)
-    assert told["ended_after"] < 5
+    assert told["ended_after"] < 10
     assert "does not answer, so it does not show how this run ended" in script.process.output
     script.process.wait_for(lambda: told_state(told["flow_run"]) == "COMPLETED", timeout=30)
     script.tell("exit")
@@ -174,7 +174,7 @@ def test_a_training_does_not_mind_a_server_of_somebody_else_that_hangs_or_is_gon
         script.wait_for(0)
         server.send_signal(signal.SIGSTOP)
         hung = script.end(0)
-        assert wait_s < hung["ended_after"] < wait_s + 15, "it is waited for, and Prefect's own client asks once more"
+        assert wait_s < hung["ended_after"] < wait_s + 10, "it is waited for, and not longer"
         assert script.process.output.count("does not answer, so it does not show how this run ended") == 1
         server.send_signal(signal.SIGCONT)
         script.wait_for(1)
@@ -188,7 +188,7 @@ def test_a_training_does_not_mind_a_server_of_somebody_else_that_hangs_or_is_gon
         assert "goes on without it" not in script.process.output
         script.wait_for(2)
     gone = script.end(2)
-    assert wait_s < gone["ended_after"] < wait_s + 5
+    assert wait_s < gone["ended_after"] < wait_s + 10
     flow_state(gone["flow_run"])  # finds a server that knows the run, as the next training does
     script.process.wait_for(lambda: told_state(gone["flow_run"]) == "COMPLETED", timeout=10)
     script.tell("exit")
