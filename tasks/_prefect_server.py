@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import urllib.request
 
@@ -9,10 +10,15 @@ from prefect.settings import PREFECT_API_URL
 
 from trainlib._execution.waiting import raise_if_cancelled
 
-__all__ = ["answers", "wait_until_it_answers"]
+__all__ = ["answers", "wait_before_retry", "wait_until_it_answers"]
+
+# How long a retry that is due waits for a server that does not answer.
+RETRY_WAIT_S = 60.0
 
 _ANSWER_S = 2.0
 _LOOK_S = 0.2
+
+_log = logging.getLogger("trainlib")
 
 
 def answers(url: str) -> bool:
@@ -34,3 +40,14 @@ def wait_until_it_answers(seconds: float) -> bool:
             return False
         time.sleep(_LOOK_S)
     return True
+
+
+def wait_before_retry() -> None:
+    """Wait a while for a server that does not answer: it is not told of the retry later. The retry is made in any case."""
+    if wait_until_it_answers(0.0):
+        return
+    _log.warning(
+        "A retry is due, but the Prefect server does not answer. Waiting for it, for up to %g s.", RETRY_WAIT_S
+    )
+    if not wait_until_it_answers(RETRY_WAIT_S):
+        _log.warning("The Prefect server still does not answer. The training goes on without it.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from prefect import task
@@ -13,14 +12,9 @@ from trainlib._training.training import Training
 from trainlib.errors import TrainingFailedError
 from trainlib.result import Result
 from trainlib.tasks._prefect_screen import PrefectScreen
-from trainlib.tasks._prefect_server import wait_until_it_answers
+from trainlib.tasks._prefect_server import wait_before_retry
 
 __all__ = ["train"]
-
-# How long a retry that is due waits for a server that does not answer.
-WAIT_S = 60.0
-
-_log = logging.getLogger("trainlib")
 
 
 def is_to_be_retried(task: Any, task_run: TaskRun, state: State[Any]) -> bool:
@@ -31,10 +25,7 @@ def is_to_be_retried(task: Any, task_run: TaskRun, state: State[Any]) -> bool:
     error = state.result(raise_on_failure=False)
     if not (isinstance(error, TrainingFailedError) and error.retry):
         return False
-    if not wait_until_it_answers(0.0):
-        _log.warning("A retry is due, but the Prefect server does not answer. Waiting for it, for up to %g s.", WAIT_S)
-        if not wait_until_it_answers(WAIT_S):
-            _log.warning("The Prefect server still does not answer. The training goes on without it.")
+    wait_before_retry()
     return True
 
 

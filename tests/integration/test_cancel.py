@@ -121,6 +121,32 @@ def test_a_training_that_is_ended_keeps_the_checkpoints_that_are_being_uploaded(
         assert result.metrics["start"] == 2, "from its newest checkpoint"
 
 
+def reports_fast(config: dict[str, Any]) -> None:
+    """Reports checkpoints without a pause, and notes down which reports have returned."""
+    folder = Path(config["folder"])
+    for epoch in range(1000):
+        session.report({"epoch": epoch}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
+        with open(folder / "returned", "a") as file:
+            file.write(f"{epoch}\n")
+        if epoch == 5:
+            (folder / "reported-0").touch()
+
+
+def test_no_checkpoint_is_lost_on_its_way_when_a_training_that_reports_fast_is_ended(
+    folder, interrupt, registry, newest_run
+):
+    name = f"ended-fast-{os.getpid()}"
+    interrupt(name, "Ctrl-C")
+    with pytest.raises(KeyboardInterrupt):
+        DataParallelTrainer(
+            reports_fast, train_loop_config={"folder": str(folder)}, run_config=RunConfig(name=name, verbose=0)
+        ).fit()
+    returned = [int(line) for line in (folder / "returned").read_text().splitlines()]
+    assert len(returned) < 1000
+    assert set(saved(registry, newest_run(name))) >= set(returned)
+    assert_nothing_left_behind()
+
+
 def test_a_training_in_a_thread_of_the_user_can_be_cancelled(folder, interrupt, registry, newest_run, flow_state):
     name = f"cancelled-in-a-thread-{os.getpid()}"
     raised: list[BaseException] = []
