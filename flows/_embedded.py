@@ -23,6 +23,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 from trainlib import _storage as storage
 from trainlib.errors import ConnectionFailedError
 from trainlib.flows._undelivered import deliver_states
+from trainlib.tasks._prefect_server import answers
 
 # Where `trainlib up` serves the same database with its UI.
 LOCAL_UI = "http://127.0.0.1:4200"
@@ -80,6 +81,7 @@ def wait() -> None:
                 f"the embedded Prefect server {what}: see {_log()}. To use a server of your own, set PREFECT_API_URL."
             )
         time.sleep(0.05)
+    deliver_states(url)
     with _lock:
         if _watcher is None or not _watcher.is_alive():
             _watcher = threading.Thread(target=_watch, args=(url,), name="prefect-server-watch", daemon=True)
@@ -107,9 +109,13 @@ def _launch(port: int) -> subprocess.Popen[bytes]:
 
 
 def _watch(url: str) -> None:
-    """Restart the server at the same address when it has ended, or does not answer any more."""
+    """Restart the server at the same address when it has ended, or does not answer any more.
+
+    Once it is back, it hears of the runs that ended meanwhile.
+    """
     global _server
     asked_at = answered_at = time.monotonic()
+    is_new = False
     while True:
         time.sleep(_WATCH_S)
         assert _server is not None
@@ -117,12 +123,16 @@ def _watch(url: str) -> None:
             asked_at = time.monotonic()
             if answers(url):
                 answered_at = time.monotonic()
+                if is_new:
+                    is_new = False
+                    deliver_states(url)
         with _lock:
             if _server.poll() is None and time.monotonic() - answered_at < _HANGS_S:
                 continue
             _server.kill()
             _server.wait()
             _server = _launch(_port)
+        is_new = True
         answered_at = time.monotonic() + START_S  # it may take so long to start
 
 
@@ -136,15 +146,6 @@ def flow_run_url(flow_run_id: str) -> str:
     served = api is not None and _server is None
     ui = (PREFECT_UI_URL.value() or str(api).removesuffix("/api")) if served else LOCAL_UI
     return f"{ui}/runs/flow-run/{flow_run_id}"
-
-
-def answers(url: str) -> bool:
-    """Whether a Prefect server answers at an API address."""
-    try:
-        urllib.request.urlopen(f"{url}/health", timeout=2.0).close()
-    except OSError:
-        return False
-    return True
 
 
 def _require_answer(url: str) -> None:

@@ -1,19 +1,20 @@
 """The end of a flow run whose Prefect server may be gone: what it gave is not lost with the server.
 
 Prefect's engine tells the server how a flow run ended before it returns its value. If nobody answers, it raises an error of
-its HTTP client instead. So what a flow gave is kept here first, and its caller gets that.
+its HTTP client instead, after a long time. So what a flow gave is kept here first, and its caller gets that.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from prefect.client.schemas.objects import StateType
+from prefect.exceptions import Abort
 from prefect.runtime import flow_run
 from prefect.settings import (
     PREFECT_API_REQUEST_TIMEOUT,
@@ -21,9 +22,12 @@ from prefect.settings import (
     PREFECT_CLIENT_MAX_RETRIES,
     temporary_settings,
 )
+from prefect.states import Cancelled
 
-from trainlib.flows._embedded import answers
+from trainlib.errors import TrainingCancelledError
+from trainlib.flows._cancelling import CancelWatch
 from trainlib.flows._undelivered import keep_state
+from trainlib.tasks._prefect_server import wait_until_it_answers
 
 __all__ = ["Ending", "kept_in", "outliving_prefect"]
 
@@ -47,8 +51,6 @@ class Ending:
     is_known: bool = False
     value: Any = None
     error: BaseException | None = None
-    settings: ExitStack = field(default_factory=ExitStack)
-    """What holds for Prefect's client until the caller has what the flow gave."""
     server_is_gone: bool = False
     """Whether the server did not answer at the end."""
 
@@ -60,15 +62,17 @@ _current: ContextVar[Ending | None] = ContextVar("ending", default=None)
 def kept_in(ending: Ending) -> Iterator[None]:
     """For whoever calls a flow: within the block, what the flow gives is kept in ``ending``."""
     for name in _BACKGROUND_LOGGERS:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    with ending.settings:
-        ending.settings.enter_context(temporary_settings(_TRIES))
-        ending.settings.enter_context(_undelivered_logs_are_dropped(ending))
+        logging.getLogger(name).addFilter(_drop_complaints)  # one of them goes by no level
+    with temporary_settings(_TRIES), _undelivered_logs_are_dropped(ending):
         token = _current.set(ending)
         try:
             yield
         finally:
             _current.reset(token)
+
+
+def _drop_complaints(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.CRITICAL
 
 
 @contextmanager
@@ -85,35 +89,65 @@ def _undelivered_logs_are_dropped(ending: Ending) -> Iterator[None]:
 
 
 def outliving_prefect(work: Callable[[], R]) -> R:
-    """Do the work of a flow, keep what it gives, and wait a while for a server that does not answer at the end."""
+    """Do the work of a flow, and keep what it gives. It is interrupted when somebody cancels the flow run in Prefect.
+
+    A server that does not answer at the end is waited for a while.
+    """
+    watch = CancelWatch()
+    value: Any = None
+    error: BaseException | None = None
     try:
-        value = work()
-    except Exception as error:
-        _end(Ending(True, error=error))
-        raise
-    _end(Ending(True, value=value))
-    return value
+        with watch.interrupting():
+            value = work()
+    except BaseException as raised:
+        error = raised
+    if error is not None and watch.has_interrupted:
+        error = _cancelled_error().with_traceback(error.__traceback__)
+    if _end(value, error) and watch.is_cancelled():
+        # Prefect accepts no other state any more. If it was too late, whoever called fit() still gets what came of it.
+        message = str(error) if isinstance(error, TrainingCancelledError) else "It was over when it was cancelled."
+        return Cancelled(message=message)  # type: ignore[return-value]
+    if error is not None:
+        raise error
+    return value  # type: ignore[no-any-return]
 
 
-def _end(ended: Ending) -> None:
+def _cancelled_error() -> TrainingCancelledError:
+    return TrainingCancelledError(
+        f"The flow run {flow_run.name!r} was cancelled in Prefect. If it is a training or sweep with a name, the next one "
+        "of that name continues it."
+    )
+
+
+def _end(value: Any, error: BaseException | None) -> bool:
+    """Keep what a flow gave, and see whether the server answers.
+
+    Raises:
+        Abort: it does not, and whoever called the flow has what it gave. Prefect's engine then ends without the server.
+    """
     ending = _current.get()
     if ending is not None:
-        ending.is_known, ending.value, ending.error = True, ended.value, ended.error
-    url = PREFECT_API_URL.value()
-    if url is None or answers(url):
-        return
-    deadline = time.monotonic() + WAIT_S
-    while not answers(url):
-        if time.monotonic() > deadline:
-            keep_state(url, str(flow_run.id), failed=ended.error is not None)
-            _log.warning(
-                "The Prefect server at %s does not answer, so it does not show how this run ended. The next run that finds "
-                "it will tell it.",
-                url,
-            )
-            if ending is not None:
-                ending.server_is_gone = True
-                # Or the engine would try for long.
-                ending.settings.enter_context(temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}))
-            return
-        time.sleep(0.2)
+        ending.is_known, ending.value, ending.error = True, value, error
+    state = _state_after(error)
+    # Whoever ends a flow does not want to wait.
+    if wait_until_it_answers(WAIT_S if state in (StateType.COMPLETED, StateType.FAILED) else 0.0):
+        return True
+    url = str(PREFECT_API_URL.value())
+    keep_state(url, str(flow_run.id), state)
+    _log.warning(
+        "The Prefect server at %s does not answer, so it does not show how this run ended. The next run that finds it will "
+        "tell it.",
+        url,
+    )
+    if ending is not None:
+        ending.server_is_gone = True
+        raise Abort("The server does not answer.")  # or the engine would try to tell it, for long
+    return False
+
+
+def _state_after(error: BaseException | None) -> StateType:
+    if error is None:
+        return StateType.COMPLETED
+    if isinstance(error, TrainingCancelledError):
+        return StateType.CANCELLED
+    return StateType.FAILED if isinstance(error, Exception) else StateType.CRASHED

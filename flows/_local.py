@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TypeVar
 
 import httpx
-from prefect.exceptions import TerminationSignal
+from prefect.exceptions import Abort, CancelledRun, TerminationSignal
 
 from trainlib._execution import cluster, warm_up
 from trainlib._execution.backend import BackendConfig
@@ -34,6 +34,7 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
 
     Raises:
         ConnectionFailedError: Ray, Prefect or MLflow does not answer; nothing has been started then.
+        TrainingCancelledError: somebody has cancelled the flow run in Prefect.
     """
     failure: BaseException
     ending = Ending()
@@ -50,13 +51,9 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
             embedded.wait()
             with kept_in(ending):
                 return flow()
-        except TerminationSignal:
-            failure = SystemExit(128 + signal.SIGTERM)
-        except KeyboardInterrupt:
-            failure = KeyboardInterrupt()
-        except TrainlibError as error:
+        except (TerminationSignal, KeyboardInterrupt, TrainlibError) as error:
             failure = error
-        except httpx.HTTPError:
+        except (httpx.HTTPError, CancelledRun, Abort):  # how it ended for Prefect; the caller wants what the flow gave
             if not ending.is_known:
                 raise
             if ending.error is None:
@@ -66,6 +63,8 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
             # Nothing may go on behind a call that is over: the user may shut Ray down next, and a thread of ours that still
             # used it, or started another one, would take the whole process with it.
             warm_up.wait()
+    if isinstance(failure, TerminationSignal):
+        failure = SystemExit(128 + signal.SIGTERM)
     # Raised here, so that the frames of Prefect's engine are not part of it.
     raise failure.with_traceback(None) from failure.__cause__
 

@@ -6,14 +6,12 @@ import json
 import logging
 import threading
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import State
+from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import ObjectNotFound
-from prefect.states import Completed, Failed
 
 from trainlib import _storage as storage
 
@@ -22,17 +20,21 @@ __all__ = ["deliver_states", "keep_state"]
 _log = logging.getLogger("trainlib")
 
 
-def keep_state(api: str, flow_run_id: str, *, failed: bool) -> None:
+def keep_state(api: str, flow_run_id: str, state: StateType) -> None:
     """Keep how a flow run ended, for a server that does not answer now."""
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{flow_run_id}.part"
-    part.write_text(json.dumps({"api": api, "failed": failed}))
+    part.write_text(json.dumps({"api": api, "state": state.value}))
     part.rename(part.with_suffix(".json"))  # never half a file: each later process reads it
 
 
 def deliver_states(api: str) -> None:
-    """Tell a server that answers how earlier flow runs ended, in the background."""
+    """Tell a server that answers how earlier flow runs ended, in the background.
+
+    It is told of all those that it knows. The address does not say which they are: the embedded servers of one home have one
+    database, and each another port.
+    """
     if any(_folder().glob("*.json")):
         threading.Thread(target=_deliver, args=(api,), name="undelivered-states", daemon=True).start()
 
@@ -43,18 +45,18 @@ def _deliver(api: str) -> None:
             kept = json.loads(file.read_text())
         except FileNotFoundError:  # another process has just delivered it
             continue
-        if kept["api"] != api:
-            continue
-        failed = kept["failed"]
-        message = "Told later: the server did not answer when it ended."
         try:
             with get_client(sync_client=True) as client:
                 run = client.read_flow_run(UUID(file.stem))
                 if run.state is None or not run.state.is_final():
-                    ended: State[Any] = Failed(message=message) if failed else Completed(message=message)
+                    ended: State[None] = State(
+                        type=StateType(kept["state"]), message="Told later: the server did not answer when it ended."
+                    )
                     client.set_flow_run_state(run.id, ended, force=True)
         except ObjectNotFound:
-            pass  # the server has a new database: there is nothing to tell it
+            if kept["api"] != api:
+                continue  # another server's
+            # This one has a new database: there is nothing to tell it.
         except httpx.HTTPError as error:
             _log.debug("could not tell Prefect how flow run %s ended: %s", file.stem, error)
             return

@@ -12,7 +12,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from trainlib._execution import cluster, signals, warm_up
-from trainlib._execution.waiting import CancelledInThreadError, cancelled_by
+from trainlib._execution.waiting import CancelledInThreadError, cancelled_by, raise_if_cancelled
 from trainlib._registry import tags
 from trainlib._training.retry_policy import most_retries
 from trainlib.callbacks._mlflow import store_of
@@ -127,6 +127,7 @@ class FanOut:
             require_room(total, spare, limit, gang)
         try:
             while not self._sweep.is_over:
+                raise_if_cancelled()
                 signals.raise_lost()
                 if time.monotonic() - looked > _CLUSTER_S:  # nodes may have come or gone
                     total, looked = ray.cluster_resources(), time.monotonic()

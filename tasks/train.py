@@ -12,14 +12,21 @@ from trainlib._training.training import Training
 from trainlib.errors import TrainingFailedError
 from trainlib.result import Result
 from trainlib.tasks._prefect_screen import PrefectScreen
+from trainlib.tasks._prefect_server import wait_before_retry
 
 __all__ = ["train"]
 
 
 def is_to_be_retried(task: Any, task_run: TaskRun, state: State[Any]) -> bool:
-    """Whether Prefect makes a failed attempt again: the training has decided, and its error says so."""
+    """Whether Prefect makes a failed attempt again: the training has decided, and its error says so.
+
+    If it is, a server that does not answer is waited for, or it would not show the retry.
+    """
     error = state.result(raise_on_failure=False)
-    return isinstance(error, TrainingFailedError) and error.retry
+    if not (isinstance(error, TrainingFailedError) and error.retry):
+        return False
+    wait_before_retry()
+    return True
 
 
 @task(name="train", cache_policy=NO_CACHE, retry_condition_fn=is_to_be_retried, log_prints=False)

@@ -32,6 +32,7 @@ __all__ = [
     "StalledError",
     "SweepFailedError",
     "TooFewWorkersError",
+    "TrainingCancelledError",
     "TrainingFailedError",
     "TrainlibError",
 ]
@@ -96,6 +97,10 @@ def _rebuild_training_failed(
     error.__dict__.update(state)
     error.__cause__ = cause
     return error
+
+
+class TrainingCancelledError(TrainlibError):
+    """Somebody has cancelled the flow run of a training or sweep in Prefect."""
 
 
 class CapacityError(TrainlibError):

@@ -1,4 +1,4 @@
-"""An fsspec store, ``flaky://``, that fails one upload in so many. A folder on this disk stands behind it.
+"""An fsspec store, ``flaky://``, that fails one upload in so many, or takes its time. A folder on this disk stands behind it.
 
 Workers import this module too: uploads are made by them.
 """
@@ -6,6 +6,7 @@ Workers import this module too: uploads are made by them.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 ROOT = "FLAKY_STORE_ROOT"
 EVERY = "FLAKY_STORE_EVERY"
+SECONDS = "FLAKY_STORE_SECONDS"
+"""How long the upload of a checkpoint's file takes."""
 
 
 class FlakyFileSystem(LocalFileSystem):
@@ -32,7 +35,9 @@ class FlakyFileSystem(LocalFileSystem):
         count = Path(os.environ[ROOT]) / "uploads"
         with open(count, "a") as file:
             file.write(".")
-        every = int(os.environ[EVERY])
+        every = int(os.environ.get(EVERY, "1000000"))
+        if "checkpoint_" in rpath:
+            time.sleep(float(os.environ.get(SECONDS, "0")))
         if "checkpoint_" in rpath and count.stat().st_size % every == 0:
             Path(rpath).write_text("half")
             raise OSError("503 SlowDown: the store is busy")

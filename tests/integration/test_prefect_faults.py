@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 import signal
 import socket
 import subprocess
@@ -11,38 +11,101 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import psutil
 import pytest
+from prefect.client.orchestration import get_client
 
 from tests import process_logs
-from trainlib.flows._embedded import answers
+from trainlib.tasks._prefect_server import answers
 
 SCRIPT = """
-    import json, sys, time
+    import json, os, sys, time
     from pathlib import Path
-    from trainlib import DataParallelTrainer, session
+    from trainlib import Checkpoint, DataParallelTrainer, FailureConfig, RunConfig, session
+    from trainlib.flows import _embedded, _ending
+    from trainlib.tasks import _prefect_server
 
-    steps, mark = int(sys.argv[1]), sys.argv[2]
+    folder = Path(sys.argv[1])
+    _embedded._HANGS_S = 5.0  # the tests have no time for the real ones
+    _prefect_server.RETRY_WAIT_S = 3.0
 
-    def loop():
-        for step in range(steps):
-            session.report({"step": step})
-            Path(mark).touch()
-            time.sleep(0.5)
+    def loop(config):
+        def wait_for(event):
+            while not (folder / f"{event}-{config['number']}").exists():
+                time.sleep(0.05)
 
-    trainer = DataParallelTrainer(loop)
-    results = [trainer.fit()]
-    ended = Path(mark).stat().st_mtime
-    took = time.time() - ended
-    if len(sys.argv) > 3:
-        results.append(DataParallelTrainer(loop).fit())
-    print(json.dumps({
-        "steps": [result.metrics["step"] for result in results],
-        "flow_runs": [result.flow_run_id for result in results],
-        "ended_after": took,
-    }), flush=True)
+        number, checkpoint = config["number"], session.get_checkpoint()
+        session.report({"number": number}, checkpoint=Checkpoint.from_dict({}))
+        (folder / f"trains-{number}").touch()
+        if config["dies"] and checkpoint is None:
+            wait_for("die")
+            os._exit(1)
+        wait_for("end")
+        session.report({"number": number, "resumed": checkpoint is not None})
+        (folder / f"ended-{number}").touch()
+
+    for number, wait_s in enumerate(json.loads(sys.argv[2])):
+        _ending.WAIT_S = wait_s
+        dies = len(sys.argv) > 3 and number == int(sys.argv[3])
+        result = DataParallelTrainer(
+            loop,
+            train_loop_config={"number": number, "dies": dies},
+            run_config=RunConfig(failure_config=FailureConfig(max_failures=1)),
+        ).fit()
+        print(json.dumps({
+            "number": result.metrics["number"],
+            "resumed": result.metrics["resumed"],
+            "flow_run": result.flow_run_id,
+            "ended_after": time.time() - (folder / f"ended-{number}").stat().st_mtime,
+        }), flush=True)
+    while not (folder / "exit").exists():
+        time.sleep(0.05)
 """
+
+
+class Trainings:
+    """Trainings that a script makes one after the other, each of which waits until the test lets it go on."""
+
+    def __init__(self, process: Any, folder: Path) -> None:
+        self.process = process
+        self._folder = folder
+
+    def wait_for(self, number: int) -> None:
+        """Return when a training is under way."""
+        self.process.wait_for((self._folder / f"trains-{number}").exists)
+
+    def tell(self, what: str) -> None:
+        (self._folder / what).touch()
+
+    def end(self, number: int) -> dict[str, Any]:
+        """Let a training end; gives its result."""
+        self.tell(f"end-{number}")
+        self.process.wait_for(lambda: len(self._results()) > number)
+        return self._results()[number]
+
+    def _results(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.process.output.splitlines() if line.startswith("{")]
+
+
+@pytest.fixture
+def trainings(driver: Callable, tmp_path: Path) -> Callable[..., Trainings]:
+    """Starts a script whose trainings each wait so many seconds at their end for a server that does not answer."""
+
+    def start(waits_s: list[float], *args: str, **options: Any) -> Trainings:
+        return Trainings(driver(SCRIPT, str(tmp_path), json.dumps(waits_s), *args, **options), tmp_path)
+
+    return start
+
+
+def told_state(flow_run_id: str) -> str:
+    """The state of a flow run in the database that all servers here share. Unlike ``flow_state``, it delivers nothing."""
+    with get_client(sync_client=True) as client:
+        state = client.read_flow_run(UUID(flow_run_id)).state
+    assert state is not None
+    return str(state.type.value)
 
 
 def server_of(pid: int) -> psutil.Process:
@@ -51,20 +114,30 @@ def server_of(pid: int) -> psutil.Process:
     return server
 
 
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_the_embedded_server_is_restarted_and_knows_how_it_ended(driver, flow_state, tmp_path, fault):
-    mark = tmp_path / "mark"
-    process = driver(SCRIPT, "8", str(mark), "again", own_server=True)
-    process.wait_for(mark.exists)
-    before = server_of(process.process.pid)
-    before.send_signal(fault)
-    assert process.wait() == 0, process.output
-    told = process.last_json()
-    assert told["steps"] == [7, 7]
-    assert told["ended_after"] < 60, "it waits for the server to be back, and not longer"
-    assert [flow_state(flow_run) for flow_run in told["flow_runs"]] == ["COMPLETED", "COMPLETED"]
-    assert not before.is_running()
-    assert "Traceback" not in process.output
+def test_the_embedded_server_is_restarted_and_knows_how_it_ended(trainings, flow_state):
+    """It is killed in the first training, and hangs for too long at the end of the second."""
+    script = trainings([30.0, 0.5], own_server=True)
+    script.wait_for(0)
+    killed = server_of(script.process.process.pid)
+    killed.kill()
+    told = script.end(0)
+    assert told["ended_after"] < 30, "it waits for the server to be back, and not longer"
+    assert flow_state(told["flow_run"]) == "COMPLETED"
+    assert "does not answer" not in script.process.output
+
+    script.wait_for(1)
+    stopped = server_of(script.process.process.pid)
+    stopped.send_signal(signal.SIGSTOP)
+    told = script.end(1)
+    assert told["ended_after"] < 10
+    assert "does not answer, so it does not show how this run ended" in script.process.output
+    script.process.wait_for(lambda: told_state(told["flow_run"]) == "COMPLETED", timeout=60)
+    script.tell("exit")
+    assert script.process.wait() == 0, script.process.output
+    assert not killed.is_running()
+    assert not stopped.is_running()
+    assert "Traceback" not in script.process.output
+    assert "failed to process" not in script.process.output
 
 
 @contextmanager
@@ -93,22 +166,30 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def test_a_server_that_is_gone_at_the_end_hears_of_it_when_it_is_back(
-    driver: Callable, flow_state: Callable, free_port: int, tmp_path: Path
+def test_a_training_does_not_mind_a_server_of_somebody_else_that_hangs_or_is_gone(
+    trainings: Callable, flow_state: Callable, free_port: int, tmp_path: Path
 ):
-    mark, log = tmp_path / "mark", tmp_path / "server.log"
-    api = {"PREFECT_API_URL": f"http://127.0.0.1:{free_port}/api"}
-    with prefect_server(free_port, log) as server:
-        process = driver(SCRIPT, "4", str(mark), **api)
-        process.wait_for(mark.exists)
-        os.kill(server.pid, signal.SIGKILL)
-        assert process.wait() == 0, process.output
-    told = process.last_json()
-    assert told["steps"] == [3]
-    assert 25 < told["ended_after"] < 60, "it is waited for 30 s"
-    assert "does not answer, so it does not show how this run ended" in process.output
-    assert "Traceback" not in process.output
-    with prefect_server(free_port, log):
-        again = driver(SCRIPT, "1", str(tmp_path / "mark2"), **api)
-        assert again.wait() == 0, again.output
-    assert flow_state(told["flow_runs"][0]) == "COMPLETED"
+    """It hangs at the end of the first training, and is gone when the second one is due to be retried."""
+    wait_s = 4.0
+    with prefect_server(free_port, tmp_path / "server.log") as server:
+        script = trainings([wait_s, wait_s], "1", PREFECT_API_URL=f"http://127.0.0.1:{free_port}/api")
+        script.wait_for(0)
+        server.send_signal(signal.SIGSTOP)
+        hung = script.end(0)
+        assert wait_s < hung["ended_after"] < wait_s + 10, "it is waited for, and not longer"
+        assert script.process.output.count("does not answer, so it does not show how this run ended") == 1
+        server.send_signal(signal.SIGCONT)
+        script.wait_for(1)
+        script.process.wait_for(lambda: told_state(hung["flow_run"]) == "COMPLETED", timeout=10)
+    script.tell("die-1")
+    script.process.wait_for(lambda: "A retry is due, but the Prefect server does not answer" in script.process.output)
+    script.process.wait_for(lambda: "The training goes on without it" in script.process.output)
+    gone = script.end(1)
+    assert gone["resumed"], "the retry is not lost"
+    assert wait_s < gone["ended_after"] < wait_s + 10
+    flow_state(gone["flow_run"])  # finds a server that knows the run, as the next training does
+    script.process.wait_for(lambda: told_state(gone["flow_run"]) == "COMPLETED", timeout=10)
+    script.tell("exit")
+    assert script.process.wait() == 0, script.process.output
+    assert "Traceback" not in script.process.output
+    assert "failed to process" not in script.process.output

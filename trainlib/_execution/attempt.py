@@ -15,7 +15,7 @@ from trainlib._execution import cluster, gang, signals, warm_up
 from trainlib._execution.blame import why
 from trainlib._execution.causes import Cause, cause_of
 from trainlib._execution.conversation import Conversation
-from trainlib._execution.events import AttemptEvent, DataOpened, Note, Started
+from trainlib._execution.events import AttemptEvent, DataOpened, Note, Report, Started
 from trainlib._execution.group import WorkerGroup
 from trainlib._execution.plan import AttemptPlan
 from trainlib._execution.waiting import gather
@@ -83,6 +83,10 @@ class Attempt:
             raise error.cause if isinstance(error.cause, Exception) else OSError(str(error.cause)) from None
         except ray.exceptions.RayError as error:
             raise FileNotFoundError(f"rank 0 is gone, and the files with it: {why(error)}") from None
+
+    def unread_reports(self, timeout: float) -> list[Report]:
+        """Stop the training functions, and give what rank 0 has reported by now, for a reader that was interrupted."""
+        return self._conversation.unread_reports(timeout) if self._conversation is not None else []
 
     def settle_checkpoints(self, newest: int) -> None:
         """Tell rank 0 that its checkpoints up to this number wait on its disk no more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import queue
 import time
@@ -27,7 +28,7 @@ from trainlib._execution.events import (
 from trainlib._execution.group import Member, WorkerGroup
 from trainlib._execution.plan import AttemptPlan
 from trainlib._execution.silence import IDLE_S, SilenceWatch, inspect_process
-from trainlib._execution.waiting import gather, raise_if_cancelled
+from trainlib._execution.waiting import cancelled_by, gather, raise_if_cancelled
 from trainlib._execution.worker import pickled
 from trainlib.errors import TrainingFailedError
 from trainlib.session import TrainContext
@@ -55,6 +56,8 @@ class Conversation:
         self._backend = backend
         self._plan = plan
         self._inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._asked: dict[int, Any] = {}
+        """The latest question to each rank. Whatever was in the answers to earlier ones has been taken in."""
         self._reports = [0] * len(group)
         self._finished: dict[int, Finished] = {}
         self._failed: dict[int, Failed] = {}
@@ -128,6 +131,26 @@ class Conversation:
             for member in self._members:
                 member.actor.stop.remote()
 
+    def unread_reports(self, timeout: float) -> list[Report]:
+        """Stop the training functions, and give what rank 0 has reported by now, for a reader that was interrupted.
+
+        What the reader was given last may be among it. A rank 0 that is lost or hangs is waited for no longer than
+        ``timeout`` seconds.
+        """
+        if 0 not in self._asked:
+            return []
+        self.stop()
+        deadline = time.monotonic() + timeout
+        rank_zero = self._members[0].actor
+        reports: list[Report] = []
+        with cancelled_by(None), contextlib.suppress(ray.exceptions.RayError, TimeoutError):
+            gather([rank_zero.stop.remote()], timeout=timeout)
+            rest = rank_zero.poll.remote(0.0, min(self._reports)).future()
+            for answer in (self._asked[0], rest):
+                events = answer.result(max(0.0, deadline - time.monotonic()))
+                reports += [event for event in events if isinstance(event, Report)]
+        return reports
+
     def settle_checkpoints(self, newest: int) -> None:
         """Tell rank 0 that its checkpoints up to this number wait on its disk no more."""
         if newest > self._settled:
@@ -152,7 +175,8 @@ class Conversation:
         slowest = min(self._reports)
         answer = self._members[rank].actor.poll.remote(POLL_S, slowest)
         self._silence.asked(rank)
-        answer.future().add_done_callback(lambda future: self._queue_answer(rank, future))
+        self._asked[rank] = answer.future()
+        self._asked[rank].add_done_callback(lambda future: self._queue_answer(rank, future))
 
     def _queue_answer(self, rank: int, future: Any) -> None:
         """Called in one of Ray's threads."""

@@ -1,50 +1,62 @@
 """Signals that are not lost.
 
 A signal's handler raises an exception in the main thread. If that happens inside a destructor, or the callback of a weak
-reference, Python prints the exception and goes on, so that Ctrl-C has no effect. So the signal is remembered here, and
-its handler is called once more from a place where the exception gets through.
+reference, Python prints the exception and goes on, so that Ctrl-C has no effect. So Python is asked to note down which
+signals arrive, and the handler of one that had no effect is called once more from a place where the exception gets through.
+
+No handler is replaced: Prefect tells a run that is cancelled from one that is killed only as long as its own is in place.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any
+from contextlib import contextmanager, suppress
 
-_handlers: dict[int, Any] = {}
-_arrived: list[int] = []
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_notes: int | None = None
+"""The end of a pipe from which the numbers of signals that have arrived are read, one byte each."""
+_arrived = bytearray()
 
 
 @contextmanager
 def remembered() -> Iterator[None]:
     """Remember SIGINT and SIGTERM while the block runs. Only the main thread receives them; elsewhere this does nothing."""
-    if threading.current_thread() is not threading.main_thread() or _handlers:
+    global _notes
+    if threading.current_thread() is not threading.main_thread() or _notes is not None:
         yield
         return
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if callable(handler := signal.getsignal(number)):
-            _handlers[number] = handler
-            signal.signal(number, _remember)
+    _notes, noted_into = os.pipe()
+    for end in (_notes, noted_into):
+        os.set_blocking(end, False)
+    before = signal.set_wakeup_fd(noted_into, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        for each, handler in _handlers.items():
-            if signal.getsignal(each) is _remember:
-                signal.signal(each, handler)
-        _handlers.clear()
+        signal.set_wakeup_fd(before)
+        _read_notes()
+        if before != -1 and _arrived:  # an event loop that the user's code runs waits for them
+            os.write(before, _arrived)
+        for end in (_notes, noted_into):
+            os.close(end)
+        _notes = None
         _arrived.clear()
 
 
 def raise_lost() -> None:
     """Raise what a signal should have raised already. Called where the main thread waits, and never during clean-up."""
-    if _arrived and threading.current_thread() is threading.main_thread():
-        number = _arrived[-1]
-        _handlers[number](number, None)
+    if _notes is None or threading.current_thread() is not threading.main_thread():
+        return
+    _read_notes()
+    for number in _SIGNALS:
+        if number in _arrived and callable(handler := signal.getsignal(number)):
+            handler(number, None)
 
 
-def _remember(number: int, frame: FrameType | None) -> None:
-    _arrived.append(number)
-    _handlers[number](number, frame)
+def _read_notes() -> None:
+    assert _notes is not None
+    with suppress(BlockingIOError):  # none has arrived
+        _arrived.extend(os.read(_notes, 4096))

@@ -24,13 +24,14 @@ class CancelledInThreadError(BaseException):
 
 
 @contextmanager
-def cancelled_by(event: threading.Event) -> Iterator[None]:
-    """Within the block, setting ``event`` ends whatever this thread waits for."""
+def cancelled_by(event: threading.Event | None) -> Iterator[None]:
+    """Within the block, setting ``event`` ends whatever this thread waits for; with None, nothing does."""
+    before = getattr(_thread, "cancel", None)
     _thread.cancel = event
     try:
         yield
     finally:
-        _thread.cancel = None
+        _thread.cancel = before
 
 
 def raise_if_cancelled() -> None:

@@ -283,6 +283,10 @@ class CheckpointStore:
         finally:
             shutil.rmtree(folder.parent, ignore_errors=True)
 
+    def has_heard_of(self, index: int) -> bool:
+        """Whether the checkpoint with this number is being saved, is saved, or could not be."""
+        return index <= self.settled or index in self._commits
+
     def wait(self, timeout: float) -> int:
         """Wait for commits under way. Returns how many still are after ``timeout`` seconds."""
         return len(concurrent.futures.wait(self._commits.values(), timeout).not_done)

@@ -174,9 +174,9 @@ class Patience:
             self._counts_from = time.monotonic()
 
     def hurry(self, seconds: float) -> None:
-        """Wait no longer than this from now on, because somebody has ended the training."""
+        """Wait no longer than this from the first call on, because somebody has ended the training."""
         with self._changed:
-            self._deadline = time.monotonic() + seconds
+            self._deadline = self._deadline or time.monotonic() + seconds
             self._changed.notify_all()
 
     def remarks(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +110,8 @@ class Recorder:
 
     def _save(self, report: Report, staged: StagedCheckpoint, fetch: Callable[[str, str], None]) -> None:
         checkpoints, metrics = self._run.checkpoints, report.metrics or {}
+        if checkpoints.has_heard_of(staged.index):  # see rescue()
+            return
         pending = checkpoints.create_in_background(
             index=staged.index,
             iteration=report.iteration,
@@ -128,6 +130,18 @@ class Recorder:
         checkpoints.commit_in_background(
             staged.index, pending, staged.path, upload=upload, flush_metrics=self._run.metrics.flush
         )
+
+    def rescue(self, reports: Iterable[Report], fetch: Callable[[str, str], None]) -> None:
+        """Somebody ends the training: give the checkpoints that were reported a few seconds to be saved.
+
+        Args:
+            reports: Those that may not have been recorded yet. One that has been is not recorded twice.
+            fetch: As for :meth:`report`.
+        """
+        self._run.patience.hurry(_HURRY_S)
+        for report in reports:
+            self.report(report, fetch)
+        self._run.checkpoints.wait(_HURRY_S)
 
     def newly_saved(self) -> list[SavedCheckpoint]:
         """The checkpoints that have become complete since the last call, oldest first."""

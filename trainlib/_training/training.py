@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "Training"]
 
+# How long whoever ends a training waits until rank 0 has said what it has reported.
+_LAST_REPORTS_S = 1.0
+
 _EPOCH_PARAMS = ("num_epochs", "epochs", "max_epochs", "num_iterations")
 
 
@@ -147,12 +150,23 @@ class Training:
         return self._record.result(attempt.returned)
 
     def _follow(self, attempt: Attempt) -> None:
-        """Take in what happens in an attempt, until it ends and its checkpoints are saved."""
+        """Take in what happens in an attempt, until it ends and its checkpoints are saved.
+
+        Rank 0 lives until this returns or raises, and may be storing a checkpoint.
+        """
+        try:
+            self._read(attempt)
+        except BaseException as error:
+            if cause_of(error) is Cause.CANCELLED:
+                self._record.rescue(attempt.unread_reports(_LAST_REPORTS_S), attempt.store)
+            raise
+
+    def _read(self, attempt: Attempt) -> None:
         try:
             for event in attempt:
                 self._take_in(event, attempt)
         except TrainingFailedError:
-            self._wait_for_checkpoints()  # rank 0 lives until the block ends, and may be storing one
+            self._wait_for_checkpoints()
             raise
         self._wait_for_checkpoints()
 
