@@ -92,8 +92,8 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
     assert writer.write(3, {"data/train/rows": 99.0}, 30.0) == []
     writer.close()
     history = read_history(registry, registry.get_run(run_id))
-    assert history.rows == {1: {"a": 0.5, "recall_10": 1.0}, 2: {"a": 0.25}}
-    assert history.reported_at == {1: 10.0, 2: 20.0}
+    assert dict(history.rows()) == {1: {"a": 0.5, "recall_10": 1.0}, 2: {"a": 0.25}}
+    assert history.reported_at() == {1: 10.0, 2: 20.0}
     assert history.last_steps == {"a": 2, "recall_10": 1, "data/train/rows": 3}
     assert history.last_iteration == 2
 
@@ -102,5 +102,5 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
         assert writer.write(iteration, {"a": 1.0, "data/train/rows": 98.0}, 40.0) == []
     writer.close()
     again = read_history(registry, registry.get_run(run_id))
-    assert again.rows == {**history.rows, 3: {"a": 1.0}}
+    assert dict(again.rows()) == {**dict(history.rows()), 3: {"a": 1.0}}
     assert len(registry.get_metric_history(run_id, "data/train/rows")) == 1
