@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+from mlflow import MlflowClient
+
 from trainlib._registry import metric_writer
 from trainlib._registry.metric_history import read_history
 from trainlib._registry.metric_writer import MetricWriter
@@ -104,3 +106,47 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
     again = read_history(registry, registry.get_run(run_id))
     assert dict(again.rows()) == {**dict(history.rows()), 3: {"a": 1.0}}
     assert len(registry.get_metric_history(run_id, "data/train/rows")) == 1
+
+
+class SlowToFail:
+    """A client of a real store, whose first write waits until it is told to fail, as if the server had been killed."""
+
+    def __init__(self, client: MlflowClient) -> None:
+        self._client = client
+        self.is_writing, self.fails = threading.Event(), threading.Event()
+        self.tracking_uri = client.tracking_uri
+
+    def log_batch(self, *args, **kwargs) -> None:
+        if not self.is_writing.is_set():
+            self.is_writing.set()
+            self.fails.wait()
+            raise ConnectionResetError("the server is gone")
+        self._client.log_batch(*args, **kwargs)
+
+
+def test_a_training_that_reports_faster_than_mlflow_writes_fills_no_memory_and_loses_nothing(
+    registry, tmp_path, monkeypatch
+):
+    """Points that MLflow has no time for wait in the file, also while a call hangs. They arrive in order, once."""
+    monkeypatch.setattr(metric_writer, "IN_MEMORY", 100)
+    monkeypatch.setattr(metric_writer, "RETRY_S", 0.2)
+    run_id = registry.create_run(registry.create_experiment("slow-mlflow")).info.run_id
+    client = SlowToFail(registry)
+    writer = MetricWriter(client, run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
+    writer.note(tags={"noted": "yes"})
+    count, waiting = 6000, []
+    for iteration in range(1, count + 1):
+        assert writer.write(iteration, {"a": iteration}, 1.0 + iteration) == []
+        waiting.append(len(writer._points))
+        if iteration == 10:
+            assert client.is_writing.wait(10)
+        if iteration == 2000:
+            client.fails.set()
+    assert max(waiting) <= 100
+    writer.flush()
+    writer.write(count + 1, {"a": count + 1}, 2.0 + count)  # it has caught up: nothing goes through the file any more
+    writer.close()
+    points = registry.get_metric_history(run_id, "a")
+    assert [point.step for point in points] == list(range(1, count + 2))
+    assert registry.get_run(run_id).data.tags["noted"] == "yes"
+    assert list(tmp_path.iterdir()) == []
