@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from trainlib._execution.events import Report
@@ -102,7 +103,7 @@ class History:
             "timesteps_total": None,
             "episodes_total": None,
             "training_iteration": report.iteration,
-            "date": datetime.fromtimestamp(report.timestamp).strftime("%Y-%m-%d_%H-%M-%S"),
+            "date": _date(int(report.timestamp)),
             "timestamp": int(report.timestamp),
             "time_total_s": self.seconds,
             "time_since_restore": now - self._attempt_started,
@@ -113,3 +114,9 @@ class History:
             **self._fixed,
             **self._rank_zero,
         }
+
+
+@lru_cache(maxsize=1)
+def _date(timestamp: int) -> str:
+    """A second, as Ray writes it. A fast training reports thousands of times in each."""
+    return datetime.fromtimestamp(timestamp).strftime("%Y-%m-%d_%H-%M-%S")
