@@ -150,3 +150,13 @@ def test_a_training_that_reports_faster_than_mlflow_writes_fills_no_memory_and_l
     assert [point.step for point in points] == list(range(1, count + 2))
     assert registry.get_run(run_id).data.tags["noted"] == "yes"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_with_more_metrics_than_wait_in_memory_is_written(registry, tmp_path, monkeypatch):
+    monkeypatch.setattr(metric_writer, "IN_MEMORY", 100)
+    run_id = registry.create_run(registry.create_experiment("wide-report")).info.run_id
+    writer = MetricWriter(registry, run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
+    writer.write(1, {f"m{number}": number for number in range(150)}, 1.0)
+    writer.flush()
+    assert len(registry.get_run(run_id).data.metrics) == 150
+    writer.close()

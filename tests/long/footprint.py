@@ -6,6 +6,7 @@ import ctypes
 import gc
 import threading
 from dataclasses import dataclass
+from typing import Self
 
 import psutil
 
@@ -44,3 +45,24 @@ class Footprint:
         assert later.threads - self.threads <= 3, grown
         assert later.files - self.files <= 5, grown
         assert later.sockets - self.sockets <= 3, grown
+
+
+class Peak:
+    """The most memory that this process has at any moment of a block, looked at twice a second."""
+
+    megabytes = 0.0
+
+    def __enter__(self) -> Self:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        process = psutil.Process()
+        while not self._over.wait(0.5):
+            self.megabytes = max(self.megabytes, process.memory_info().rss / 1e6)

@@ -364,7 +364,7 @@ class MetricWriter:
             self._changed.notify_all()
 
     def _has_more(self) -> bool:
-        return bool(self._points or self._params or self._tags)
+        return bool(self._points or self._params or self._tags or self._uses_file)
 
 
 def write_unsaved(client: MlflowClient, run_id: str, path: Path, patience: Patience) -> None:
