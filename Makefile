@@ -15,7 +15,7 @@ BACKENDS := $(VENV)/.ready-backends
 export TRAINLIB_HOME ?= $(CURDIR)/.trainlib
 export PREFECT_HOME ?= $(TRAINLIB_HOME)/prefect
 
-.PHONY: demo check test horovod lint format bench ui lock clean help
+.PHONY: demo check test test-long horovod lint format bench ui lock clean help
 
 demo: $(READY) ## Set up, then preprocess, train, select and register a digits model on 2 workers
 	@mkdir -p $(PREFECT_HOME)
@@ -26,6 +26,9 @@ check: lint horovod ## The quick one: lint, unit tests, and one training through
 
 test: lint horovod ## Set up, then lint and run the whole test suite
 	@$(BIN)/python -m pytest
+
+test-long: horovod ## What a process holds after 200 trainings, 300 trials and 200,000 reports; SCALE=0.1 makes it a tenth
+	@SCALE=$(or $(SCALE),1) $(BIN)/python -m pytest -s tests/long
 
 horovod: $(BACKENDS) ## Build Horovod for the installed torch and TensorFlow, once for each pair of versions
 	@$(BIN)/python -m trainlib.horovod.build
@@ -55,7 +58,7 @@ clean: ## Remove the environment, what the demo recorded, and caches
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Installs extras, and tells how far it is.
 define install

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,8 +46,8 @@ class Result:
     """What the training function returned, by rank."""
     rows: dict[str, list[list[int]]] = field(default_factory=dict, repr=False)
     """For each dataset, one entry per epoch: how many rows each rank read."""
-    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
-    """The metrics of each iteration."""
+    history: Sequence[dict[str, Any]] = field(default_factory=list, repr=False)
+    """The metrics of each iteration. Those of a long training are read from its local directory when they are asked for."""
 
     @property
     def path(self) -> str | None:
@@ -62,7 +64,7 @@ class Result:
         """The metrics of all iterations, one row each."""
         import pandas as pd
 
-        return pd.DataFrame(self.history)
+        return pd.DataFrame(_columns(self.history))
 
     def get_best_checkpoint(self, metric: str, mode: Literal["max", "min"]) -> Checkpoint | None:
         """The best of the kept checkpoints, by a metric that was reported with it."""
@@ -72,3 +74,23 @@ class Result:
         if not scored:
             return None
         return (max if mode == "max" else min)(scored, key=lambda pair: pair[0])[1]
+
+
+def _columns(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns, without holding all rows at once. What a row lacks is NaN.
+
+    Example:
+        >>> _columns([{"loss": 0.5}, {"loss": 0.25, "accuracy": 1}])
+        {'loss': [0.5, 0.25], 'accuracy': [nan, 1]}
+    """
+    columns: dict[str, list[Any]] = {}
+    count = 0
+    for row in rows:
+        for name, value in row.items():
+            column = columns.setdefault(name, [])
+            column += [math.nan] * (count - len(column))
+            column.append(value)
+        count += 1
+    for column in columns.values():
+        column += [math.nan] * (count - len(column))
+    return columns

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+from mlflow import MlflowClient
+
 from trainlib._registry import metric_writer
 from trainlib._registry.metric_history import read_history
 from trainlib._registry.metric_writer import MetricWriter
@@ -94,8 +96,8 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
     assert writer.write(3, {"data/train/rows": 99.0}, 30.0) == []
     writer.close()
     history = read_history(registry, registry.get_run(run_id))
-    assert history.rows == {1: {"a": 0.5, "recall at 10": 1.0}, 2: {"a": 0.25}}
-    assert history.reported_at == {1: 10.0, 2: 20.0}
+    assert dict(history.rows()) == {1: {"a": 0.5, "recall at 10": 1.0}, 2: {"a": 0.25}}
+    assert history.reported_at() == {1: 10.0, 2: 20.0}
     assert history.last_steps == {"a": 2, "recall at 10": 1, "data/train/rows": 3}
     assert history.last_iteration == 2
 
@@ -104,5 +106,59 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
         assert writer.write(iteration, {"a": 1.0, "data/train/rows": 98.0}, 40.0) == []
     writer.close()
     again = read_history(registry, registry.get_run(run_id))
-    assert again.rows == {**history.rows, 3: {"a": 1.0}}
+    assert dict(again.rows()) == {**dict(history.rows()), 3: {"a": 1.0}}
     assert len(registry.get_metric_history(run_id, "data/train/rows")) == 1
+
+
+class SlowToFail:
+    """A client of a real store, whose first write waits until it is told to fail, as if the server had been killed."""
+
+    def __init__(self, client: MlflowClient) -> None:
+        self._client = client
+        self.is_writing, self.fails = threading.Event(), threading.Event()
+        self.tracking_uri = client.tracking_uri
+
+    def log_batch(self, *args, **kwargs) -> None:
+        if not self.is_writing.is_set():
+            self.is_writing.set()
+            self.fails.wait()
+            raise ConnectionResetError("the server is gone")
+        self._client.log_batch(*args, **kwargs)
+
+
+def test_a_training_that_reports_faster_than_mlflow_writes_fills_no_memory_and_loses_nothing(
+    registry, tmp_path, monkeypatch
+):
+    """Points that MLflow has no time for wait in the file, also while a call hangs. They arrive in order, once."""
+    monkeypatch.setattr(metric_writer, "IN_MEMORY", 100)
+    monkeypatch.setattr(metric_writer, "RETRY_S", 0.2)
+    run_id = registry.create_run(registry.create_experiment("slow-mlflow")).info.run_id
+    client = SlowToFail(registry)
+    writer = MetricWriter(client, run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
+    writer.note(tags={"noted": "yes"})
+    count, waiting = 6000, []
+    for iteration in range(1, count + 1):
+        assert writer.write(iteration, {"a": iteration}, 1.0 + iteration) == []
+        waiting.append(len(writer._points))
+        if iteration == 10:
+            assert client.is_writing.wait(10)
+        if iteration == 2000:
+            client.fails.set()
+    assert max(waiting) <= 100
+    writer.flush()
+    writer.write(count + 1, {"a": count + 1}, 2.0 + count)  # it has caught up: nothing goes through the file any more
+    writer.close()
+    points = registry.get_metric_history(run_id, "a")
+    assert [point.step for point in points] == list(range(1, count + 2))
+    assert registry.get_run(run_id).data.tags["noted"] == "yes"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_with_more_metrics_than_wait_in_memory_is_written(registry, tmp_path, monkeypatch):
+    monkeypatch.setattr(metric_writer, "IN_MEMORY", 100)
+    run_id = registry.create_run(registry.create_experiment("wide-report")).info.run_id
+    writer = MetricWriter(registry, run_id, last_steps={}, unsaved=tmp_path / "unsaved.jsonl")
+    writer.write(1, {f"m{number}": number for number in range(150)}, 1.0)
+    writer.flush()
+    assert len(registry.get_run(run_id).data.metrics) == 150
+    writer.close()

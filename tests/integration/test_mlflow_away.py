@@ -136,7 +136,7 @@ def test_the_next_process_writes_what_one_had_to_leave(server, client):
         flow_run_id=None,
         tags={},
     )
-    assert again.recorded.history.rows == {1: {"loss": 1.0}, 2: {"loss": 0.5}}
+    assert dict(again.recorded.history.rows()) == {1: {"loss": 1.0}, 2: {"loss": 0.5}}
     again.metrics.write(2, {"loss": 0.4}, 9.0)  # repeated from an earlier checkpoint
     again.metrics.write(3, {"loss": 0.3}, 9.0)
     again.close("FINISHED")

@@ -42,7 +42,7 @@ def test_reading_a_run_changes_nothing(registry, home):
     before, threads = state(registry, run.run_id), threading.active_count()
     recorded = find_recorded_run(registry, "only-read", RunConfig(), current_store())
     assert (recorded.run_id, recorded.name, recorded.status) == (run.run_id, "only-read", "FAILED")
-    assert recorded.history.rows == {1: {"loss": 0.5}, 2: {"loss": 0.25}}
+    assert dict(recorded.history.rows()) == {1: {"loss": 0.5}, 2: {"loss": 0.25}}
     assert [(attempt.outcome, attempt.message) for attempt in recorded.attempts] == [(Outcome.USER, "no")]
     assert (recorded.url, recorded.log_dir) == (run.url, run.log_dir)
     written = RegisteredRun(registry, recorded, RunConfig().checkpoint_config, continued=True)

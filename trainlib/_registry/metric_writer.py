@@ -1,7 +1,7 @@
 """The one writer of a run's metrics: batched, in order, one point for each metric and iteration.
 
 Params and tags that can wait a moment go with the next batch: each call of MLflow costs as much as a short trial. While
-MLflow is away, everything goes to a file, and from there to MLflow when it is back.
+MLflow is away, or slower than the training, everything goes to a file, and from there to MLflow.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 GATHER_S = 0.25
 RETRY_S = 2.0
 _LOOK_S = 0.5
+IN_MEMORY = 10_000
+"""So many points wait in memory, some 4 MB. More of them wait in the file."""
 
 
 class MetricWriter:
@@ -66,6 +68,9 @@ class MetricWriter:
         self._points: list[Metric] = []
         self._params: list[Param] = []
         self._tags: list[RunTag] = []
+        self._sending = Batch()
+        """What MLflow is being given now, unless it is from the file."""
+        self._spill_at = IN_MEMORY
         self._reported_with: dict[int, Future[SavedCheckpoint]] = {}
         """The checkpoints that points belong to, by iteration, until the points are written."""
         self._changed = threading.Condition()
@@ -75,7 +80,7 @@ class MetricWriter:
         self._closed = False
         self._then: Callable[[], None] | None = None
         self._uses_file = False
-        """Whether MLflow is away, so that everything goes through the file."""
+        """Whether MLflow is away, or too slow, so that everything goes through the file."""
         self._refused: ConnectionFailedError | None = None
         self._warned: set[str] = set()
         self._renamed: set[str] = set()
@@ -121,6 +126,8 @@ class MetricWriter:
                 self._reported_with[iteration] = checkpoint
             self._points += points
             self._queued += len(points)
+            if len(self._points) >= self._spill_at:
+                self._spill()
             self._start_if_needed()
             self._changed.notify_all()
         return warnings
@@ -179,6 +186,22 @@ class MetricWriter:
         if refused is not None:
             raise refused
 
+    def _spill(self) -> None:
+        """Move what waits to the file, in order. Called with the lock held. If the disk is full, it waits in memory."""
+        waiting = Batch(tuple(self._points), tuple(self._params), tuple(self._tags))
+        if not len(waiting):
+            return
+        try:
+            # What is being sent is older, and would have to go to the file if MLflow turned out to be away.
+            self._unsaved.append([*self._sending.entries, *waiting.entries])
+        except OSError:
+            self._spill_at = len(self._points) + IN_MEMORY
+            return
+        self._points, self._params, self._tags = [], [], []
+        self._sending = Batch()
+        self._spill_at = IN_MEMORY
+        self._uses_file = True
+
     def _left(self) -> bool:
         return self._written < self._queued or self._then is not None
 
@@ -194,7 +217,6 @@ class MetricWriter:
         while not over:
             batch = self._next_batch()
             if self._uses_file:
-                self._keep(batch)
                 self._catch_up()
             elif len(batch):
                 self._deliver(batch)
@@ -209,73 +231,83 @@ class MetricWriter:
             return self._is_over
 
     def _next_batch(self) -> Batch:
-        """What is to be written next; empty if there is nothing, and this writer is closed, or MLflow is away."""
+        """What is to be written next; empty if there is nothing, and this writer is closed, or if all of it is in the file."""
         with self._changed:
+            while not (self._points or self._closed or self._uses_file or (self._flushing and self._has_more())):
+                self._changed.wait()
+            if self._has_more() and not self._uses_file:
+                self._changed.wait_for(
+                    lambda: self._flushing or self._closed or self._uses_file or len(self._points) >= BATCH,
+                    timeout=GATHER_S,
+                )
             if self._uses_file:
                 self._changed.wait_for(lambda: not self._patience.is_waiting, timeout=RETRY_S)
-            else:
-                while not self._points and not self._closed and not (self._flushing and self._has_more()):
-                    self._changed.wait()
-                if not self._has_more():
-                    return Batch()
-                self._changed.wait_for(
-                    lambda: self._flushing or self._closed or len(self._points) >= BATCH, timeout=GATHER_S
-                )
+                self._spill()
+                return Batch()
             params, self._params = self._params[:NOTES_AT_ONCE], self._params[NOTES_AT_ONCE:]
             tags, self._tags = self._tags[:NOTES_AT_ONCE], self._tags[NOTES_AT_ONCE:]
             most = BATCH - len(params) - len(tags)
             points, self._points = self._points[:most], self._points[most:]
-        return Batch(tuple(points), tuple(params), tuple(tags))
+            self._sending = Batch(tuple(points), tuple(params), tuple(tags))
+            return self._sending
 
     def _deliver(self, batch: Batch) -> None:
+        error: Exception | None = None
         try:
             self._patience.once(self._send, batch)
-        except Exception as error:  # whatever it is, the points must not be lost
-            if is_away(error):
-                self._keep(batch)
-                self._uses_file = True
+        except Exception as raised:  # whatever it is, the points must not be lost
+            error = raised
+        with self._changed:
+            self._sending = Batch()
+            if self._uses_file:  # it is in the file too, and counts when it is written from there
                 return
-            with contextlib.suppress(OSError):
-                self._unsaved.append(batch.entries)
-                self._unsaved.refused(self._unsaved.size)
-            self._refuse(batch, error)
-        else:
-            self._count(batch)
-
-    def _keep(self, batch: Batch) -> None:
-        """Put it into the file, or back, if the disk is full."""
-        if not len(batch):
-            return
-        try:
-            self._unsaved.append(batch.entries)
-        except OSError:
-            with self._changed:
+            if error is None:
+                self._count(batch)
+            elif is_away(error):
                 self._points = [*batch.points, *self._points]
                 self._params, self._tags = [*batch.params, *self._params], [*batch.tags, *self._tags]
+                self._uses_file = True
+                self._spill()
+            else:
+                with contextlib.suppress(OSError):
+                    self._unsaved.append(batch.entries)
+                    self._unsaved.refused(self._unsaved.size)
+                self._refuse(batch, error)
 
     def _catch_up(self) -> None:
         """Write what is in the file. Where MLflow is still away, that is tried again later."""
-        while True:
-            if not self._unsaved.exists:
-                if self._unsaved.was_written:  # another process continues the run, and has written all this
-                    self._abandon()
-                self._uses_file = False
-                return
-            batch, end = self._unsaved.next_batch()
-            if not len(batch):
-                break
+        while (found := self._next_in_file()) is not None:
+            batch, end = found
+            error: Exception | None = None
             try:
                 self._patience.once(self._send, batch)
-            except Exception as error:
-                if is_away(error):
+            except Exception as raised:
+                error = raised
+            with self._changed:
+                if error is None:
+                    self._unsaved.done(end)
+                    self._count(batch)
+                elif is_away(error):
                     return
-                self._unsaved.refused(end)
-                self._refuse(batch, error)
-                continue
-            self._unsaved.done(end)
-            self._count(batch)
-        self._unsaved.remove()
-        self._uses_file = False
+                else:
+                    self._unsaved.refused(end)
+                    self._refuse(batch, error)
+
+    def _next_in_file(self) -> tuple[Batch, int] | None:
+        """The oldest entries of the file that MLflow does not have. None if it has all of them: then the file is removed."""
+        found = self._unsaved.next_batch()  # without the lock: who adds to the file should not wait for it to be read
+        if len(found[0]):
+            return found
+        with self._changed:
+            found = self._unsaved.next_batch()
+            if len(found[0]):
+                return found
+            if self._unsaved.exists:
+                self._unsaved.remove()
+            elif self._unsaved.was_written:  # another process continues the run, and has written all this
+                self._abandon()
+            self._uses_file = False
+            return None
 
     def _finish(self) -> bool:
         """Do what is to be done at the end. Returns whether that is over."""
@@ -284,8 +316,8 @@ class MetricWriter:
             self._patience.once(self._then)
         except Exception as error:
             if is_away(error):
-                self._uses_file = True
-                with contextlib.suppress(OSError):
+                with self._changed, contextlib.suppress(OSError):
+                    self._uses_file = True
                     self._unsaved.append([])  # so that another process can take over by removing it
                 return False
             self._refuse(Batch(), error)
@@ -337,7 +369,7 @@ class MetricWriter:
             self._changed.notify_all()
 
     def _has_more(self) -> bool:
-        return bool(self._points or self._params or self._tags)
+        return bool(self._points or self._params or self._tags or self._uses_file)
 
 
 def write_unsaved(client: MlflowClient, run_id: str, path: Path, patience: Patience) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trainlib._lazy_rows import LazyRows, Row
 from trainlib._registry import tags
 from trainlib._registry.checkpoints import as_checkpoint
 from trainlib._registry.names import stored_name
@@ -77,8 +79,9 @@ class RecordedSweep:
         run = read_run(self._client, trial.run, self._sweep.trials_place)
         saved = run.checkpoints.saved
         newest = max(saved, key=lambda checkpoint: checkpoint.index, default=None)
-        history = rows_of(run, metric)
-        last = {**(history[-1] if history else {}), "done": True, "config": shown, "trial_id": run.run_id[:8]}
+        history = RecordedRows(run, metric)
+        (newest_row,) = deque(history, maxlen=1) or [{}]
+        last = {**newest_row, "done": True, "config": shown, "trial_id": run.run_id[:8]}
         return Result(
             metrics=last,
             checkpoint=as_checkpoint(newest) if newest else None,
@@ -91,19 +94,23 @@ class RecordedSweep:
         )
 
 
-def rows_of(run: RecordedRun, metric: str | None) -> list[dict[str, Any]]:
+class RecordedRows(LazyRows):
     """A row for each iteration of a trial. ``metric`` has the name that it was reported with, and not MLflow's."""
-    renamed = {stored_name(metric): metric} if metric is not None else {}
-    trained = {each.iteration: each.seconds for each in run.checkpoints.saved}
-    seconds = seconds_trained(run.history.reported_at, run.started, trained)
-    return [
-        {
-            "training_iteration": iteration,
-            **{renamed.get(name, name): value for name, value in row.items()},
-            "time_total_s": seconds[iteration],
-        }
-        for iteration, row in sorted(run.history.rows.items())
-    ]
+
+    def __init__(self, run: RecordedRun, metric: str | None) -> None:
+        self._run = run
+        self._renamed = {stored_name(metric): metric} if metric is not None else {}
+
+    def __iter__(self) -> Iterator[Row]:
+        run = self._run
+        trained = {each.iteration: each.seconds for each in run.checkpoints.saved}
+        seconds = seconds_trained(run.history.reported_at(), run.started, trained)
+        for iteration, row in run.history.rows():
+            yield {
+                "training_iteration": iteration,
+                **{self._renamed.get(name, name): value for name, value in row.items()},
+                "time_total_s": seconds[iteration],
+            }
 
 
 def seconds_trained(clock: Mapping[int, float], started: float, saved: Mapping[int, float]) -> dict[int, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from trainlib._registry import tags as names
 from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags, recorded_attempts
 from trainlib._registry.checkpoints import CheckpointStore
 from trainlib._registry.kept_files import PREPROCESSOR, TRAINER_SETTINGS
+from trainlib._registry.metric_history import MetricHistory
 from trainlib._registry.metric_writer import MetricWriter, write_unsaved
 from trainlib._registry.ownership import Lease
 from trainlib._registry.params import flat, stored_params
@@ -84,6 +86,12 @@ class RegisteredRun:
             unsaved=self.log_dir / UNSAVED,
             patience=self.patience,
         )
+
+    def hand_over_history(self) -> MetricHistory:
+        """The metrics that earlier processes recorded. They are not kept here after that: there may be many."""
+        history = self.recorded.history
+        self.recorded = replace(self.recorded, history=MetricHistory())
+        return history
 
     # -- describing -----------------------------------------------------------------------------------
 

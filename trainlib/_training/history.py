@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from trainlib._execution.events import Report
 from trainlib._execution.worker import WorkerFacts
+from trainlib._training.history_rows import RowSpool
 
 # What each result has besides what the training function reported.
 FILLED_IN = frozenset(
@@ -26,15 +28,22 @@ class History:
     """Grows with each report of rank 0. An iteration that a retry repeats replaces its row."""
 
     def __init__(
-        self, *, trial_id: str, experiment_id: str, config: dict[str, Any], newest_iteration: int, seconds: float = 0.0
+        self,
+        *,
+        trial_id: str,
+        experiment_id: str,
+        config: dict[str, Any],
+        newest_iteration: int,
+        rows: RowSpool,
+        seconds: float = 0.0,
     ) -> None:
-        """A training's; ``newest_iteration`` and ``seconds`` tell how far another process came with it."""
+        """A training's; ``newest_iteration``, ``rows`` and ``seconds`` tell how far another process came with it."""
         self.last: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
         """The latest value of each metric, also of those that the last report did not have."""
         self.newest_iteration = newest_iteration
         self._fixed: dict[str, Any] = {"trial_id": trial_id, "experiment_id": experiment_id, "config": config}
-        self._rows: dict[int, dict[str, Any]] = {}
+        self._rows = rows
         self._attempt_started = self._reported = time.time()
         self._trained = seconds
         """Seconds of earlier attempts. The time between attempts is not the training's."""
@@ -71,7 +80,7 @@ class History:
         metrics = report.metrics or {}
         self.last = {**metrics, **self._autofilled(report)}
         self.values = {**self.values, **metrics}
-        self._rows[report.iteration] = {**metrics, **{name: self.last[name] for name in _CLOCK}}
+        self._rows.add({**metrics, **{name: self.last[name] for name in _CLOCK}})
         self.newest_iteration = max(self.newest_iteration, report.iteration)
         return self.last
 
@@ -79,11 +88,9 @@ class History:
         """The last result, marked as such; whoever holds it from before keeps it as it was."""
         return {**self.last, "done": True} if self.last else {}
 
-    def rows(self, earlier: Mapping[int, dict[str, Any]]) -> list[dict[str, Any]]:
-        """A row for each iteration; ``earlier`` has those that another process reported."""
-        rows = {iteration: {**metrics, "training_iteration": iteration} for iteration, metrics in earlier.items()}
-        rows.update(self._rows)
-        return [rows[iteration] for iteration in sorted(rows)]
+    def rows(self) -> Sequence[dict[str, Any]]:
+        """A row for each iteration, also of those that another process reported."""
+        return self._rows.snapshot()
 
     def _autofilled(self, report: Report) -> dict[str, Any]:
         now = self._reported = time.time()
@@ -96,7 +103,7 @@ class History:
             "timesteps_total": None,
             "episodes_total": None,
             "training_iteration": report.iteration,
-            "date": datetime.fromtimestamp(report.timestamp).strftime("%Y-%m-%d_%H-%M-%S"),
+            "date": _date(int(report.timestamp)),
             "timestamp": int(report.timestamp),
             "time_total_s": self.seconds,
             "time_since_restore": now - self._attempt_started,
@@ -107,3 +114,9 @@ class History:
             **self._fixed,
             **self._rank_zero,
         }
+
+
+@lru_cache(maxsize=1)
+def _date(timestamp: int) -> str:
+    """A second, as Ray writes it. A fast training reports thousands of times in each."""
+    return datetime.fromtimestamp(timestamp).strftime("%Y-%m-%d_%H-%M-%S")

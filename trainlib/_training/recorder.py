@@ -21,6 +21,7 @@ from trainlib._registry.patience import short
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.run import RegisteredRun
 from trainlib._training.history import History
+from trainlib._training.history_rows import FILE, RowSpool
 from trainlib.errors import CheckpointNotSavedError, ConnectionFailedError, TrainingFailedError
 from trainlib.result import Result
 
@@ -58,6 +59,7 @@ class Recorder:
             experiment_id=run.experiment_id,
             config=config,
             newest_iteration=run.iterations_before,
+            rows=RowSpool(run.log_dir / FILE, earlier=_rows_before(run)),
             seconds=newest.seconds if newest is not None else 0.0,
         )
         self._rows = RowCounts(num_workers)
@@ -269,5 +271,11 @@ class Recorder:
             attempts=len(self._run.attempts),
             returned=returned or [],
             rows=self._rows.by_dataset(),
-            history=self.history.rows(earlier=self._run.recorded.history.rows),
+            history=self.history.rows(),
         )
+
+
+def _rows_before(run: RegisteredRun) -> Iterator[dict[str, Any]]:
+    """What earlier processes reported, as the registry has it."""
+    for iteration, metrics in run.hand_over_history().rows():
+        yield {**metrics, "training_iteration": iteration}

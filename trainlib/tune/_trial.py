@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from trainlib._registry.attempts import Outcome
@@ -77,11 +78,14 @@ class SweepTrial:
         live = training.progress if training is not None else None
         return live if live is not None and live.latest is not None else self._progress
 
-    def recall_progress(self, history: list[dict[str, Any]]) -> None:
+    def recall_progress(self, history: Iterable[dict[str, Any]]) -> None:
         """Its rows as the registry has them, of an earlier process."""
-        if history:
-            values = {name: value for row in history for name, value in row.items()}
-            self._progress = Progress(int(history[-1]["training_iteration"]), history[-1], values)
+        values: dict[str, Any] = {}
+        row = None
+        for row in history:
+            values.update(row)
+        if row is not None:
+            self._progress = Progress(int(row["training_iteration"]), row, values)
 
     def release(self) -> None:
         """Let go of its training, whose run has been closed, and keep how far it came."""

@@ -131,3 +131,10 @@ def test_the_bracket_of_a_trial_does_not_depend_on_the_order_of_reports(order):
     hyperband = HyperBandScheduler(metric="acc", mode="max", max_t=81, reduction_factor=3)
     verdicts = {t: hyperband.on_result(t, {"acc": float(t == 8), "training_iteration": 1}) for t in order}
     assert verdicts == {8: Verdict.CONTINUE, 0: Verdict.STOP, 1: Verdict.CONTINUE}
+
+
+def test_the_median_rule_counts_what_a_retry_repeats_once():
+    rule = MedianStoppingRule("training_iteration", "score", "max", grace_period=3, min_samples_required=1)
+    for iteration, score in ((1, 0.0), (2, 9.0), (3, 9.0), (2, 0.0), (3, 0.0)):  # it was resumed after the first
+        rule.on_result(0, {"training_iteration": iteration, "score": score})
+    assert rule.on_result(1, {"training_iteration": 3, "score": 1.0}) is Verdict.CONTINUE

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean, median
+from array import array
+from bisect import bisect_left, bisect_right
+from statistics import median
 from typing import Any
 
 from trainlib.tune.schedulers._scheduler import Mode, TrialScheduler, Verdict
@@ -49,33 +51,52 @@ class MedianStoppingRule(TrialScheduler):
         self._grace_period = grace_period
         self._min_samples = min_samples_required
         self._min_time_slice = min_time_slice
-        self._results: dict[int, list[tuple[float, float]]] = {}
+        self._scores: dict[int, Scores] = {}
         self._compared_at: dict[int, float] = {}
 
     def on_result(self, trial: int, result: dict[str, Any], *, others_wait: bool = False) -> Verdict:
         time = self.time(result)
-        own = self._results.setdefault(trial, [])
-        own.append((time, _worst_if_nan(self.score(result))))
+        own = self._scores.setdefault(trial, Scores())
+        own.add(time, self.score(result))
         if time < self._grace_period or time - self._compared_at.get(trial, 0.0) < self._min_time_slice:
             return Verdict.CONTINUE
         self._compared_at[trial] = time
-        averages = averages_until(time, {other: rows for other, rows in self._results.items() if other != trial})
+        others = (scores.average_until(time) for other, scores in self._scores.items() if other != trial)
+        averages = [average for average in others if average is not None]
         if len(averages) < self._min_samples:
             return Verdict.CONTINUE
-        return Verdict.STOP if max(score for _, score in own) < median(averages) else Verdict.CONTINUE
+        return Verdict.STOP if own.best < median(averages) else Verdict.CONTINUE
 
 
-def _worst_if_nan(score: float) -> float:
-    """NaN counts as worse than any number."""
-    return -math.inf if math.isnan(score) else score
-
-
-def averages_until(time: float, results: dict[int, list[tuple[float, float]]]) -> list[float]:
-    """The average score up to a time, for each trial that has one.
+class Scores:
+    """The scores of a trial over time, 16 bytes each. Its average up to a time takes no longer the more there are.
 
     Example:
-        >>> averages_until(2, {0: [(1, 0.5), (2, 1.5), (3, 9.0)], 1: [(5, 1.0)]})
-        [1.0]
+        >>> scores = Scores()
+        >>> for time, score in ((1, 0.5), (2, 1.5), (3, math.nan), (4, 7.0)):
+        ...     scores.add(time, score)
+        >>> scores.average_until(3), scores.average_until(0.5), scores.best
+        (1.0, None, 7.0)
     """
-    upto = ([score for at, score in rows if at <= time and math.isfinite(score)] for rows in results.values())
-    return [fmean(scores) for scores in upto if scores]
+
+    def __init__(self) -> None:
+        self.best = -math.inf
+        """The best one. NaN counts as worse than any number."""
+        self._times = array("d")
+        self._sums = array("d")
+        """The sum of all finite scores up to each time."""
+
+    def add(self, time: float, score: float) -> None:
+        """Add a score. What a retry repeats, from an earlier time on, replaces what was there."""
+        if not math.isnan(score):
+            self.best = max(self.best, score)
+        if math.isfinite(score):
+            first = bisect_left(self._times, time)
+            del self._times[first:], self._sums[first:]
+            self._times.append(time)
+            self._sums.append(score + (self._sums[-1] if self._sums else 0.0))
+
+    def average_until(self, time: float) -> float | None:
+        """The average of the finite ones up to a time; None if there are none."""
+        count = bisect_right(self._times, time)
+        return self._sums[count - 1] / count if count else None
