@@ -214,6 +214,8 @@ class Conversation:
         failure = blame.failure_of(
             self._members, failed=self._failed, lost=self._lost, returned=self._left, attempt=self._plan.number
         )
+        if blame.is_hang(failed=self._failed, lost=self._lost):
+            blame.add_stacks(failure, self._members, self._failed)
         return self._with_others_ended(failure)
 
     def _out_of_step(self) -> TrainingFailedError | None:

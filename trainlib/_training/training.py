@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -232,6 +233,7 @@ class Training:
                 self._record.attempt_cancelled(number, resumed_from)
                 return error
             failure = TrainingFailedError(f"{error} (attempt {number})", cause=cause, attempt=number)
+        kept = self._keep_stacks(failure)
         lost = self._record.attempt_failed(failure, resumed_from)
         decision = decide(failure, self._failures, self._trainer.run_config.failure_config)
         self._failures.append(failure.cause)
@@ -239,8 +241,21 @@ class Training:
         if failure.retry:
             newest = self.run.checkpoints.newest()
             start = f"checkpoint_{newest.index:06d}" if newest is not None else "the start"
-            self.display.say(f"{failure}; trying again from {start}, {lost} iteration(s) lost")
+            self.display.say(f"{failure}; trying again from {start}, {lost} iteration(s) lost{kept}")
         return failure
+
+    def _keep_stacks(self, failure: TrainingFailedError) -> str:
+        """Keep the stacks of an attempt that hung in the training's folder. Gives a remark that says where."""
+        if failure.stacks is None:
+            return ""
+        file = self.run.log_dir / f"stacks_attempt_{failure.attempt:03d}.txt"
+        try:
+            with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
+                output.write(failure.stacks + "\n")
+        except OSError as error:
+            return f"; the stacks of its ranks could not be written: {error}"
+        failure.add_note(f"\nAll threads of all ranks: {file}")
+        return f"; what its ranks were doing is in {file}"
 
     def _total(self) -> int | None:
         """How many iterations there will be, where it can be guessed: for showing progress only."""
