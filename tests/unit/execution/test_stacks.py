@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import signal
 import subprocess
@@ -99,7 +100,9 @@ Current thread 0x00007f92d4e63b80 (most recent call first):
 """
     stacks = parse_dump(text)
     assert [thread.is_training for thread in stacks.threads] == [True, False]
-    assert stacks.training.frames == (CALLER, Frame("/home/ada/train.py", 12, "<lambda>"))
+    caller, function = stacks.training.frames
+    assert caller.code == linecache.getline(CALLER.file, CALLER.line).strip()
+    assert function == Frame("/home/ada/train.py", 12, "<lambda>"), "its file cannot be read here"
 
 
 HOLDS_THE_LOCK = """

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+import ray
+
 from trainlib._execution.stacks.collect import collect_stacks
 from trainlib._execution.stacks.report import in_full
 
@@ -83,7 +85,10 @@ class StacksDesk:
                     connection.sendall(self._answer().encode())
 
     def _answer(self) -> str:
-        return in_full(collect_stacks(self._members)) if self._members else _NOT_UP
+        try:
+            return in_full(collect_stacks(self._members)) if self._members else _NOT_UP
+        except ray.exceptions.RayError as error:
+            return f"Ray cannot be reached, and its workers with it: {str(error).splitlines()[0]}"
 
 
 def ask(run_id: str, pid: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import sys
 import threading
@@ -104,7 +105,7 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 
 def parse_dump(text: str) -> ProcessStacks:
-    """The stacks in a text that Python's faulthandler has written.
+    """The stacks in a text that Python's faulthandler has written. The lines of code are read from their files.
 
     Example:
         >>> dump = 'Thread 0x00007f92d42a66c0 (most recent call first):\\n  File "train.py", line 6 in f\\n'
@@ -117,7 +118,8 @@ def parse_dump(text: str) -> ProcessStacks:
         if found := _THREAD.match(line):
             frames = threads.setdefault(found[1], [])
         elif found := _FRAME.match(line):
-            frames.insert(0, Frame(found[1], int(found[2]), found[3]))
+            code = linecache.getline(found[1], int(found[2])).strip()
+            frames.insert(0, Frame(found[1], int(found[2]), found[3], code))
     return ProcessStacks.of(
         ThreadStack(
             f"thread {int(ident, 16):#x}", tuple(frames), any(frame.calls_training_function for frame in frames)
