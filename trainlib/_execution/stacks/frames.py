@@ -74,7 +74,7 @@ def own_stacks() -> ProcessStacks:
     """The stacks of this process, except for that of the caller."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return ProcessStacks.of(
-        _thread_stack(names.get(ident, f"thread {ident:#x}"), frame)
+        _thread_stack(names.get(ident, f"{ident:#x}"), frame)
         for ident, frame in sys._current_frames().items()
         if ident != threading.get_ident()
     )
@@ -121,8 +121,7 @@ def parse_dump(text: str) -> ProcessStacks:
             code = linecache.getline(found[1], int(found[2])).strip()
             frames.insert(0, Frame(found[1], int(found[2]), found[3], code))
     return ProcessStacks.of(
-        ThreadStack(
-            f"thread {int(ident, 16):#x}", tuple(frames), any(frame.calls_training_function for frame in frames)
-        )
+        ThreadStack(f"{int(ident, 16):#x}", tuple(frames), any(frame.calls_training_function for frame in frames))
         for ident, frames in threads.items()
+        if frames  # otherwise it is a thread of C code, which calls Python only now and then
     )
