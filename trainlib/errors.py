@@ -67,7 +67,7 @@ class TrainingFailedError(TrainlibError):
         node: the address of that rank's node.
         attempt: the number of the attempt, from 1.
         retry: whether the failure budget allows another attempt.
-        stacks: if a rank hung, or a collective timed out, the stacks of all threads of all ranks, as text.
+        stacks_file: if a rank hung, or a collective timed out, the file with the stacks of all threads of all ranks.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class TrainingFailedError(TrainlibError):
         self.node = node
         self.attempt = attempt
         self.retry = retry
-        self.stacks: str | None = None
+        self.stacks_file: str | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild_training_failed, (self.args[0], self.__dict__.copy(), self.__cause__))

@@ -136,9 +136,10 @@ def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, fault, rank, c
         if fault in STUCK:
             assert STUCK[fault] in notes, backend
             assert WAITING in notes, backend
-            in_full = Path(notes.rpartition("All threads of all ranks: ")[2])
-            assert STUCK[fault] in in_full.read_text()
-            assert "Thread MainThread:" in in_full.read_text()
+            assert f"All threads of all ranks: {failure.stacks_file}" in notes
+            in_full = Path(failure.stacks_file).read_text()
+            assert STUCK[fault] in in_full
+            assert "Thread MainThread:" in in_full
         elif backends.of(backend).CAUSES.get(fault) is Cause.WORKER:
             assert "strategy = tf.distribute.MultiWorkerMirroredStrategy()" in notes, "where no Python runs any more"
         assert failure.cause is backends.of(backend).CAUSES.get(fault, cause), backend

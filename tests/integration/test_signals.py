@@ -118,7 +118,7 @@ def test_a_signal_ends_a_training_cleanly_and_it_goes_on(
 
 
 def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
-    driver, run_here, tmp_path, newest_run, curve, flow_state
+    driver, run_here, tmp_path, newest_run, curve, flow_state, capsys
 ):
     name = f"killed-{os.getpid()}"
     alive = tmp_path / "alive"
@@ -130,6 +130,8 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
     wait_until_dead(worker)
     interrupted = newest_run(name)
     assert interrupted.info.status == "RUNNING", "nobody could end it"
+    assert cli.main(["stacks", name]) == 1
+    assert "does not run: its process ended without a word" in capsys.readouterr().err
     flow_run_before = interrupted.data.tags["trainlib.flow_run_id"]
 
     outcome = run_here(SCRIPT, name, str(alive), "0", "none")

@@ -99,6 +99,11 @@ class Attempt:
         assert self._conversation is not None
         return self._conversation.returned
 
+    @property
+    def stacks(self) -> str | None:
+        """What all threads of all ranks were doing, if the attempt failed because a rank hung."""
+        return self._conversation.stacks if self._conversation is not None else None
+
     # -- the steps ------------------------------------------------------------------------------------
 
     def _connect(self) -> Iterator[AttemptEvent]:

@@ -79,11 +79,11 @@ def is_hang(*, failed: Mapping[int, Failed], lost: Mapping[int, Exception]) -> b
     return _WAITED_IN_VAIN.search(first.summary) is not None
 
 
-def add_stacks(failure: TrainingFailedError, members: Sequence[Member], failed: Mapping[int, Failed]) -> None:
-    """Add to an error what every rank is doing, or where it raised."""
+def add_stacks(failure: TrainingFailedError, members: Sequence[Member], failed: Mapping[int, Failed]) -> str:
+    """Add to an error what every rank is doing, or where it raised, in short. Gives the stacks of all threads."""
     ranks = collect_stacks(members, {rank: each.frames for rank, each in failed.items()})
-    failure.stacks = in_full(ranks)
     failure.add_note(f"\nWhat every rank was doing:\n{in_short(ranks)}")
+    return in_full(ranks)
 
 
 def out_of_step(member: Member, attempt: int, reports: int, ahead: int, reports_ahead: int) -> TrainingFailedError:
