@@ -1,4 +1,4 @@
-"""The command line: ``trainlib demo``, ``up``, ``backup`` and ``restore``."""
+"""The command line: ``trainlib demo``, ``up``, ``stacks``, ``backup`` and ``restore``."""
 
 from __future__ import annotations
 
@@ -39,6 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     up = commands.add_parser("up", help="serve the Prefect and MLflow UIs on the local databases")
     up.add_argument("--prefect-port", type=int, default=PREFECT_PORT, help="default: %(default)s")
     up.add_argument("--mlflow-port", type=int, default=MLFLOW_PORT, help="default: %(default)s")
+    stacks = commands.add_parser(
+        "stacks",
+        help="print what every rank of a running training is doing",
+        description="Print the Python stacks of all ranks of a training that runs on this machine, with its workers here or on "
+        "a cluster: all threads, the one of the training function first. The training goes on undisturbed.",
+    )
+    stacks.add_argument("run", help="the id or the name of its MLflow run; of a sweep, all trials that run are shown")
     backup = commands.add_parser(
         "backup", help="copy the home folder and both local databases into a new folder, also while trainings run"
     )
@@ -47,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     restore.add_argument("folder", type=Path, help="the folder of the backup")
     options = parser.parse_args(arguments)
     try:
+        if options.command == "stacks":
+            return show_stacks(options.run)
         if options.command == "backup":
             return back_up_home(options.folder)
         if options.command == "restore":
@@ -90,6 +99,15 @@ def run_demo(workers: int, epochs: int) -> int:
         summary["Open both UIs"] = "make ui" if os.environ.get("MAKELEVEL") else "trainlib up"
     for name, value in summary.items():
         console.print(f"{name:16} {value}", soft_wrap=True, markup=False)
+    return 0
+
+
+def show_stacks(run: str) -> int:
+    """Print what the ranks of a training are doing."""
+    from trainlib._stacks import stacks_of
+
+    for name, text in stacks_of(run):
+        print(f"{name}\n\n{text}\n")  # as it is: stacks are searched and pasted
     return 0
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "RunInUseError",
     "RunLostError",
     "RunNotFoundError",
+    "RunNotReachableError",
     "ScoreNotReportedError",
     "SessionUnavailableError",
     "StalledError",
@@ -67,6 +68,7 @@ class TrainingFailedError(TrainlibError):
         node: the address of that rank's node.
         attempt: the number of the attempt, from 1.
         retry: whether the failure budget allows another attempt.
+        stacks_file: if a rank hung, or a collective timed out, the file with the stacks of all threads of all ranks.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class TrainingFailedError(TrainlibError):
         self.node = node
         self.attempt = attempt
         self.retry = retry
+        self.stacks_file: str | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild_training_failed, (self.args[0], self.__dict__.copy(), self.__cause__))
@@ -137,6 +140,10 @@ class FormatError(TrainlibError):
 
 class RunNotFoundError(TrainlibError, LookupError):
     """The registry has no training with that name or id."""
+
+
+class RunNotReachableError(TrainlibError):
+    """The training does not run, or not where it can be asked what it is doing."""
 
 
 class RunInUseError(TrainlibError):

@@ -17,6 +17,7 @@ from tests.integration import backends
 from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
 from trainlib._execution.causes import Cause
+from trainlib._stacks import stacks_of
 
 # -- something happens to a rank -------------------------------------------------------------------------
 
@@ -75,6 +76,22 @@ FAULTS = [
 ]
 
 
+# What the line is in which a rank is stuck, and what the others do meanwhile.
+STUCK = {"calls no collectives any more": "time.sleep(LONG_S)", "is stopped": "its process is stopped (SIGSTOP)"}
+WAITING = "assert mean(float(session.get_world_rank())) == 0.5"
+
+
+def stacks_while_hung(config: dict, run_config: RunConfig) -> list[str]:
+    """What the ranks of a training are doing once it hangs, by rank."""
+    deadline = time.monotonic() + LONG_S
+    while not mark(config).exists():
+        assert time.monotonic() < deadline, "nothing has happened to it"
+        time.sleep(0.05)
+    time.sleep(0.5)  # until it really sleeps, and the other one waits
+    ((_, text),) = stacks_of(run_config.name)
+    return text.split("\n\n")
+
+
 def assert_gone(pid: int) -> None:
     """Ray gives a process five seconds to end by itself, and a stopped one cannot."""
     deadline = time.monotonic() + 10
@@ -94,17 +111,37 @@ def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, fault, rank, c
     meet, so both ranks are killed.
     """
 
+    config = {"fault": fault, "rank": rank, "folder": str(tmp_path), "gangs": len(backends.BACKENDS)}
+    named = {backend: RunConfig(name=f"{backend}-{tmp_path.name}") for backend in backends.BACKENDS}
+
     def failure_of(backend: str) -> tuple[TrainingFailedError, float, int]:
         halves = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5})  # there is room for all at once
-        config = {"fault": fault, "rank": rank, "folder": str(tmp_path), "gangs": len(backends.BACKENDS)}
         with pytest.raises(TrainingFailedError) as caught:
-            backends.trainer(backend, meets_a_fault, scaling_config=halves, **config).fit()
+            backends.trainer(backend, meets_a_fault, scaling_config=halves, run_config=named[backend], **config).fit()
         at, pid = json.loads(mark({**config, "backend": backend}).read_text())
         return caught.value, time.time() - at, pid
 
     with ThreadPoolExecutor(len(backends.BACKENDS)) as threads:
-        failures = dict(zip(backends.BACKENDS, threads.map(failure_of, backends.BACKENDS), strict=True))
+        failing = threads.map(failure_of, backends.BACKENDS)
+        if fault == "calls no collectives any more":
+            for backend in backends.BACKENDS:
+                stacks = stacks_while_hung({**config, "backend": backend}, named[backend])
+                assert stacks[rank].startswith(f"rank {rank} (")
+                assert f"pid {json.loads(mark({**config, 'backend': backend}).read_text())[1]})" in stacks[rank]
+                assert STUCK[fault] in stacks[rank].partition("\nThread ")[0], stacks[rank]
+                assert WAITING in stacks[1 - rank].partition("\nThread ")[0], stacks[1 - rank]
+        failures = dict(zip(backends.BACKENDS, failing, strict=True))
     for backend, (failure, took, _) in failures.items():
+        notes = "\n".join(getattr(failure, "__notes__", []))
+        if fault in STUCK:
+            assert STUCK[fault] in notes, backend
+            assert WAITING in notes, backend
+            assert f"All threads of all ranks: {failure.stacks_file}" in notes
+            in_full = Path(failure.stacks_file).read_text()
+            assert STUCK[fault] in in_full
+            assert "Thread MainThread:" in in_full
+        elif backends.of(backend).CAUSES.get(fault) is Cause.WORKER:
+            assert "strategy = tf.distribute.MultiWorkerMirroredStrategy()" in notes, "where no Python runs any more"
         assert failure.cause is backends.of(backend).CAUSES.get(fault, cause), backend
         assert (failure.rank == rank) is is_blamed, failure
         if fault in ("returns early", "never joins"):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
 import pytest
+
+from trainlib import cli
 
 SCRIPT = """
     import json, os, sys, time
@@ -59,9 +62,22 @@ def wait_until_dead(pid: int) -> None:
         time.sleep(0.1)
 
 
+def assert_stacks_are_told(name: str, rank_zero: int, capsys) -> None:
+    """Another process, this one, can ask what the ranks are doing, although they have a Ray of their own."""
+    asked = time.monotonic()
+    assert cli.main(["stacks", name]) == 0
+    assert time.monotonic() - asked < 5
+    told = capsys.readouterr().out
+    assert told.startswith(f"{name} (MLflow run ")
+    assert (
+        f"\nrank 0 ({socket.gethostname()}, pid {rank_zero})\nTraining function (thread training-function):\n" in told
+    )
+    assert told.count("time.sleep(float(Path(config") == 2, told
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_training_cleanly_and_it_goes_on(
-    driver, run_here, tmp_path, newest_run, flow_state, curve, number
+    driver, run_here, tmp_path, newest_run, flow_state, curve, capsys, number
 ):
     """Ctrl-C one with everything of its own, and SIGTERM one that has joined a Prefect server and a Ray."""
     name = f"signalled-{number.name}-{os.getpid()}"
@@ -70,6 +86,8 @@ def test_a_signal_ends_a_training_cleanly_and_it_goes_on(
     process = driver(SCRIPT, name, str(alive), "0.5", "torch" if own else "none", own_server=own, own_ray=own)
     process.wait_for(lambda: epoch_reached(alive) >= 1)
     worker = int(alive.read_text().split()[1])
+    if own:
+        assert_stacks_are_told(name, worker, capsys)
 
     sent = time.monotonic()
     process.process.send_signal(number)
@@ -92,10 +110,15 @@ def test_a_signal_ends_a_training_cleanly_and_it_goes_on(
     assert outcome["start"] >= 1, "and not from the start"
     assert curve(run.info.run_id, "epoch") == [(epoch + 1, float(epoch)) for epoch in range(12)]
     assert newest_run(name).info.status == "FINISHED"
+    capsys.readouterr()
+    assert cli.main(["stacks", run.info.run_id]) == 1
+    assert "does not run: its status is FINISHED" in capsys.readouterr().err
+    assert cli.main(["stacks", "never-heard-of"]) == 1
+    assert "no training named 'never-heard-of'" in capsys.readouterr().err
 
 
 def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
-    driver, run_here, tmp_path, newest_run, curve, flow_state
+    driver, run_here, tmp_path, newest_run, curve, flow_state, capsys
 ):
     name = f"killed-{os.getpid()}"
     alive = tmp_path / "alive"
@@ -107,6 +130,8 @@ def test_a_training_whose_process_was_killed_is_continued_by_running_it_again(
     wait_until_dead(worker)
     interrupted = newest_run(name)
     assert interrupted.info.status == "RUNNING", "nobody could end it"
+    assert cli.main(["stacks", name]) == 1
+    assert "does not run: its process ended without a word" in capsys.readouterr().err
     flow_run_before = interrupted.data.tags["trainlib.flow_run_id"]
 
     outcome = run_here(SCRIPT, name, str(alive), "0", "none")

@@ -13,6 +13,7 @@ from tests.integration.leftovers import assert_nothing_left_behind
 from tests.integration.shown_sweeps import children
 from tests.integration.test_signals import is_alive, wait_until_dead
 from trainlib import RunConfig, session, tune
+from trainlib._stacks import stacks_of
 
 SCRIPT = """
     import json, os, sys, time
@@ -63,6 +64,10 @@ def test_a_signal_ends_a_whole_sweep_cleanly_and_it_goes_on(
     process = driver(SCRIPT, name, str(tmp_path), "30", own_server=own, own_ray=own)
     process.wait_for(lambda: len(started(tmp_path)) == 2)
     time.sleep(1)
+    stacks = dict(stacks_of(name))
+    assert len(stacks) == 2, "of each trial that runs"
+    for text in stacks.values():
+        assert "time.sleep(float((folder" in text.partition("\nThread ")[0], text
 
     sent = time.monotonic()
     process.process.send_signal(number)

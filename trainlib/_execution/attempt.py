@@ -18,6 +18,7 @@ from trainlib._execution.conversation import Conversation
 from trainlib._execution.events import AttemptEvent, DataOpened, Note, Report, Started
 from trainlib._execution.group import WorkerGroup
 from trainlib._execution.plan import AttemptPlan
+from trainlib._execution.stacks.desk import StacksDesk
 from trainlib._execution.waiting import gather
 from trainlib.errors import TrainingFailedError
 
@@ -50,9 +51,12 @@ class Attempt:
         self._group: Any = None
         self._rank_zero: Any = None
         self._conversation: Conversation | None = None
+        self._desk: StacksDesk | None = None
 
     def __enter__(self) -> Self:
         self._resources.enter_context(signals.remembered())
+        self._desk = StacksDesk(self._plan.assignment.context.run_id)
+        self._resources.callback(self._desk.close)
         return self
 
     def __exit__(
@@ -99,6 +103,11 @@ class Attempt:
         assert self._conversation is not None
         return self._conversation.returned
 
+    @property
+    def stacks(self) -> str | None:
+        """What all threads of all ranks were doing, if the attempt failed because a rank hung."""
+        return self._conversation.stacks if self._conversation is not None else None
+
     # -- the steps ------------------------------------------------------------------------------------
 
     def _connect(self) -> Iterator[AttemptEvent]:
@@ -129,6 +138,8 @@ class Attempt:
             self._group = WorkerGroup.start(plan.scaling, plan.backend, self._placement, self._nodes)
             self._resources.push(self._end_workers)
             self._rank_zero = self._group.members[0].actor
+            if self._desk is not None:
+                self._desk.watch(self._group.members)
             self._backend.on_start(self._group, plan.backend)
         yield Started([member.facts for member in self._group.members])
         with self._explains_setup_failures():

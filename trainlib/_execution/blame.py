@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import pickle
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -18,10 +19,15 @@ from trainlib._execution.causes import Cause, cause_of
 from trainlib._execution.events import Failed
 from trainlib._execution.group import Member
 from trainlib._execution.silence import inspect_process, pulse_in
+from trainlib._execution.stacks.collect import collect_stacks
+from trainlib._execution.stacks.report import in_full, in_short
 from trainlib.errors import OutOfStepError, TrainingFailedError
 
 # How long a healthy worker may take to say that it is alive.
 ALIVE_S = 3.0
+# What frameworks, and trainlib itself, say when a rank has waited in vain for another one. Horovod says nothing but that it
+# has ended the job. Whoever says something like it for another reason gets stacks that are not needed.
+_WAITED_IN_VAIN = re.compile(r"time[ds]?[ -]?out|deadline|stalled|out ?of ?step|HorovodInternalError", re.IGNORECASE)
 
 
 def newly_lost(
@@ -63,6 +69,21 @@ def failure_of(
     failure = _error(members[rank], Cause.USER, f"raised {first.summary}" + hint, attempt)
     failure.__cause__ = _revived(first)
     return failure
+
+
+def is_hang(*, failed: Mapping[int, Failed], lost: Mapping[int, Exception]) -> bool:
+    """Whether an attempt failed because a rank did not go on: what the ranks were doing then tells why."""
+    if lost:
+        return any(isinstance(error, TimeoutError) for error in lost.values())
+    first = min(failed.values(), key=lambda each: each.timestamp)
+    return _WAITED_IN_VAIN.search(first.summary) is not None
+
+
+def add_stacks(failure: TrainingFailedError, members: Sequence[Member], failed: Mapping[int, Failed]) -> str:
+    """Add to an error what every rank is doing, or where it raised, in short. Gives the stacks of all threads."""
+    ranks = collect_stacks(members, {rank: each.frames for rank, each in failed.items()})
+    failure.add_note(f"\nWhat every rank was doing:\n{in_short(ranks)}")
+    return in_full(ranks)
 
 
 def out_of_step(member: Member, attempt: int, reports: int, ahead: int, reports_ahead: int) -> TrainingFailedError:

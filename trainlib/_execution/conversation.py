@@ -51,6 +51,8 @@ class Conversation:
     """Keeps asking every rank what has happened, until all are done or one has failed."""
 
     def __init__(self, group: WorkerGroup, backend: Backend, plan: AttemptPlan) -> None:
+        self.stacks: str | None = None
+        """What all threads of all ranks were doing, if the attempt failed because a rank hung."""
         self._group = group
         self._members = list(group.members)
         self._backend = backend
@@ -238,6 +240,8 @@ class Conversation:
         failure = blame.failure_of(
             self._members, failed=self._failed, lost=self._lost, returned=self._left, attempt=self._plan.number
         )
+        if blame.is_hang(failed=self._failed, lost=self._lost):
+            self.stacks = blame.add_stacks(failure, self._members, self._failed)
         return self._with_others_ended(failure)
 
     def _out_of_step(self) -> TrainingFailedError | None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from trainlib._execution.stacks.frames import Frame, frames_of
+
 if TYPE_CHECKING:
     from trainlib._data.ingest import Ingest
     from trainlib._execution.worker import WorkerFacts
@@ -109,6 +111,8 @@ class Failed:
     """Pickled: what it is may not be known to the receiver."""
     summary: str
     traceback: str
+    frames: tuple[Frame, ...]
+    """The calls that led to it. None, if it was found from outside that the function cannot go on."""
     timestamp: float
 
     @classmethod
@@ -122,7 +126,7 @@ class Failed:
             pickled = cloudpickle.dumps(error.with_traceback(None))
         except Exception:
             pickled = b""
-        return cls(pickled, f"{type(error).__name__}: {error}", text, time.time())
+        return cls(pickled, f"{type(error).__name__}: {error}", text, frames_of(trace), time.time())
 
 
 WorkerEvent = Note | Report | EpochRead | Output | Finished | Failed

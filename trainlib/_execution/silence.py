@@ -6,7 +6,6 @@ is silent is inspected from outside, on its node: a stopped process is lost, and
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import psutil
-import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from trainlib._execution.on_node import call_on_node
 from trainlib._execution.worker import WorkerFacts
 
 # Answers come twice a second from a healthy worker.
@@ -100,13 +98,7 @@ def _problem(silence: _Silence, pulse: Pulse | None, now: float, idle_s: float) 
 
 def inspect_process(worker: WorkerFacts) -> Future[Any]:
     """Inspect a worker's process on its node, in the background; :func:`pulse_in` gives what was found."""
-    if worker.hostname == socket.gethostname() and worker.node_id == ray.get_runtime_context().get_node_id():
-        found: Future[Any] = Future()
-        found.set_result(_inspect(worker.pid))
-        return found
-    there = NodeAffinitySchedulingStrategy(worker.node_id, soft=False)
-    remote = ray.remote(_inspect).options(num_cpus=0, scheduling_strategy=there, max_retries=0)
-    return remote.remote(worker.pid).future()  # type: ignore[no-any-return]
+    return call_on_node(worker, _inspect)
 
 
 def pulse_in(inspection: Future[Any]) -> Pulse | None:

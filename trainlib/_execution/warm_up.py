@@ -14,6 +14,7 @@ from trainlib._execution.pool import pool
 from trainlib.config import ScalingConfig
 from trainlib.errors import ConnectionFailedError
 
+_lock = threading.Lock()
 _running: threading.Thread | None = None
 
 
@@ -23,8 +24,10 @@ def start(scaling: ScalingConfig, backend: BackendConfig) -> None:
     This only saves time: an attempt does itself what is missing.
     """
     global _running
-    _running = threading.Thread(target=_warm_up, args=(_running, scaling, backend), name="warm-up", daemon=True)
-    _running.start()
+    with _lock:  # trainings may start side by side, and a thread that has not started cannot be waited for
+        thread = threading.Thread(target=_warm_up, args=(_running, scaling, backend), name="warm-up", daemon=True)
+        thread.start()
+        _running = thread
 
 
 def wait() -> None:

@@ -22,6 +22,8 @@ from trainlib import session
 from trainlib._execution import reset
 from trainlib._execution.events import Failed, Finished, WorkerEvent
 from trainlib._execution.outbox import Outbox, prints_into
+from trainlib._execution.stacks.dump import prepare
+from trainlib._execution.stacks.frames import ProcessStacks, own_stacks
 from trainlib._execution.worker_session import Assignment, StopTraining, WorkerSession
 
 # As <malloc.h> numbers them.
@@ -49,6 +51,7 @@ class Worker:
     """Runs training functions, one at a time. It knows nothing of retries or of MLflow."""
 
     def __init__(self, threads: int, state_module: str | None, yielding: bool) -> None:
+        prepare()
         # Before the framework is imported: thread pools are sized when it is.
         os.environ["OMP_NUM_THREADS"] = str(threads)
         _keep_freed_memory()
@@ -67,6 +70,11 @@ class Worker:
         """Where it is. An answer also shows that it is alive."""
         context = ray.get_runtime_context()
         return WorkerFacts(context.get_node_id(), ray.util.get_node_ip_address(), socket.gethostname(), os.getpid())
+
+    @ray.method(concurrency_group="control")
+    def stacks(self) -> ProcessStacks:
+        """What all threads of this process are doing."""
+        return own_stacks()
 
     def execute(self, function: bytes) -> Any:
         """Call a pickled function of no arguments and return its value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -165,7 +166,9 @@ class Training:
         try:
             for event in attempt:
                 self._take_in(event, attempt)
-        except TrainingFailedError:
+        except TrainingFailedError as failure:
+            if attempt.stacks is not None:
+                self._keep_stacks(attempt.stacks, failure)
             self._wait_for_checkpoints()
             raise
         self._wait_for_checkpoints()
@@ -252,9 +255,24 @@ class Training:
         failure.retry = decision is Decision.RETRY
         if failure.retry:
             newest = self.run.checkpoints.newest()
+            where = f"; what its ranks were doing is in {failure.stacks_file}" if failure.stacks_file else ""
             start = f"checkpoint_{newest.index:06d}" if newest is not None else "the start"
-            self.display.say(f"{failure}; trying again from {start}, {lost} iteration(s) lost")
+            self.display.say(f"{failure}; trying again from {start}, {lost} iteration(s) lost{where}")
         return failure
+
+    def _keep_stacks(self, stacks: str, failure: TrainingFailedError) -> None:
+        """Keep what the ranks of a failed attempt were doing in the training's folder, and say so in the error."""
+        file = self.run.log_dir / f"stacks_attempt_{failure.attempt:03d}.txt"
+        try:
+            with open(
+                os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8", errors="replace"
+            ) as output:
+                output.write(stacks + "\n")
+        except OSError as error:  # what the attempt failed with matters more
+            self.display.say(f"what the ranks were doing could not be written to {file}: {error}")
+            return
+        failure.stacks_file = str(file)
+        failure.add_note(f"\nAll threads of all ranks: {file}")
 
     def _total(self) -> int | None:
         """How many iterations there will be, where it can be guessed: for showing progress only."""
