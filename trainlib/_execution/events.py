@@ -109,7 +109,8 @@ class Failed:
     """Pickled: what it is may not be known to the receiver."""
     summary: str
     traceback: str
-    timestamp: float
+    at: float
+    """When, on a clock that only goes forward and that the processes of a host have in common."""
 
     @classmethod
     def of(cls, error: BaseException) -> Failed:
@@ -122,7 +123,7 @@ class Failed:
             pickled = cloudpickle.dumps(error.with_traceback(None))
         except Exception:
             pickled = b""
-        return cls(pickled, f"{type(error).__name__}: {error}", text, time.time())
+        return cls(pickled, f"{type(error).__name__}: {error}", text, time.monotonic())
 
 
 WorkerEvent = Note | Report | EpochRead | Output | Finished | Failed

@@ -18,7 +18,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from trainlib._execution import cluster
+from trainlib._execution import liveness
 from trainlib._execution.waiting import gather
 from trainlib._execution.worker import Worker
 
@@ -100,14 +100,16 @@ class WorkerPool:
 
     def end(self, kind: Kind, actors: Sequence[Any]) -> None:
         """End workers that were checked out, whatever they are doing."""
-        for actor in actors:
-            ray.kill(actor)
+        if liveness.session() == kind.session:  # otherwise their Ray is gone, and they with it
+            for actor in actors:
+                ray.kill(actor)
         with self._lock:
             self._busy[kind] -= len(actors)
 
     def clear(self) -> None:
         """End all idle workers now."""
         with self._lock:
+            self._forget_other_sessions()
             for idle in self._idle.values():
                 for worker in idle:
                     ray.kill(worker.actor)
@@ -133,7 +135,7 @@ class WorkerPool:
 
     def _forget_other_sessions(self) -> None:
         """Let go of workers of a Ray that was shut down: they are gone, and Ray must not be asked about them."""
-        session = cluster.session()
+        session = liveness.session()
         for kind in [kind for kind in self._idle if kind.session != session]:
             del self._idle[kind]
 

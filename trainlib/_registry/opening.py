@@ -15,7 +15,7 @@ from trainlib._format import FORMAT
 from trainlib._registry import tags as names
 from trainlib._registry.client import connect
 from trainlib._registry.experiments import find_or_create_experiment
-from trainlib._registry.finding import find_last_named, find_run, find_run_of_flow, find_running
+from trainlib._registry.finding import find_last_named, find_run, find_run_of_flow, find_running, next_generation
 from trainlib._registry.fingerprint import Fingerprint
 from trainlib._registry.ownership import (
     EXPIRES_S,
@@ -234,7 +234,7 @@ class _Opening:
             tags={
                 **source_tags(),
                 **self._marks,
-                **({names.NAME: name} if name else {}),
+                **(self._mark_of_name(client, place.experiment_id, name) if name else {}),
                 **(self.fingerprint.tags() if self.fingerprint is not None else {}),
                 names.KIND: self.kind,
                 names.FORMAT: str(FORMAT),
@@ -252,6 +252,9 @@ class _Opening:
             raise
         run.lease = Lease(client, run.run_id, 1)
         return run
+
+    def _mark_of_name(self, client: MlflowClient, experiment_id: str, name: str) -> dict[str, str]:
+        return {names.NAME: name, names.GENERATION: next_generation(client, experiment_id, self.kind, name)}
 
     def _settle(self, client: MlflowClient, run: RegisteredRun, name: str) -> None:
         """Find out which process has the new run of this name, if several create one in the same instant.
