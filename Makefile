@@ -15,7 +15,7 @@ BACKENDS := $(VENV)/.ready-backends
 export TRAINLIB_HOME ?= $(CURDIR)/.trainlib
 export PREFECT_HOME ?= $(TRAINLIB_HOME)/prefect
 
-.PHONY: demo check test horovod lint format bench ui lock clean help
+.PHONY: demo check test chaos horovod lint format bench ui lock clean help
 
 demo: $(READY) ## Set up, then preprocess, train, select and register a digits model on 2 workers
 	@mkdir -p $(PREFECT_HOME)
@@ -26,6 +26,13 @@ check: lint horovod ## The quick one: lint, unit tests, and one training through
 
 test: lint horovod ## Set up, then lint and run the whole test suite
 	@$(BIN)/python -m pytest
+
+# How many faults, and what they are drawn from: the clock, if no seed is given.
+ROUNDS ?= 20
+SEED ?=
+
+chaos: horovod ## Let random faults happen to trainings, and account for what they cost: ROUNDS=200 SEED=1
+	@$(BIN)/python -m tests.chaos --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 
 horovod: $(BACKENDS) ## Build Horovod for the installed torch and TensorFlow, once for each pair of versions
 	@$(BIN)/python -m trainlib.horovod.build

@@ -10,7 +10,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from tests.chaos.account import table
+from tests.chaos.account import Account, table
 from tests.chaos.plans import FAULTS_EACH, draw_all
 from tests.chaos.rounds import run_all
 from tests.chaos.scene import scene
@@ -25,11 +25,15 @@ def main() -> int:
     say = partial(print, flush=True)
     say(f"{options.rounds} faults from seed {seed}")
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
-    with scene(folder) as running:
-        accounts = run_all(draw_all(seed, options.rounds), running, say)
-        running.prefect.wait()
-        unended = running.prefect.unended()
-    say(table(accounts))
+    accounts: list[Account] = []
+    try:
+        with scene(folder) as running:
+            for one in run_all(draw_all(seed, options.rounds), running, say):
+                accounts.append(one)
+            running.prefect.wait()
+            unended = running.prefect.unended()
+    finally:  # also of a night that somebody ends
+        say(table(accounts))
     say(f"flow runs that Prefect shows as not ended: {unended}")
     bad = [one for one in accounts if not one.is_clean]
     for one in bad:

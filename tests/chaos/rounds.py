@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,14 +50,18 @@ class Progress:
     """All processes that there have been."""
 
     def listen(self) -> None:
-        """Take in what workers send, in a thread that ends with this process."""
+        """Take in what workers send, in a thread, until :meth:`close`."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(self.path))
         threading.Thread(target=self._listen, daemon=True).start()
 
+    def close(self) -> None:
+        """Take in nothing more."""
+        self._socket.shutdown(socket.SHUT_RD)
+
     def _listen(self) -> None:
-        while True:
-            trial, rank, start, step, pid = map(int, self._socket.recv(100).split())
+        while message := self._socket.recv(100):
+            trial, rank, start, step, pid = map(int, message.split())
             if rank == 0:
                 self.made += 1
                 if pid not in self.pids:
@@ -115,6 +119,7 @@ class Round:
             say(f"  {error}")
         finally:
             self._end_drivers()
+            self._progress.close()
         witness = self._witness
         witness.starts, witness.pids = self._progress.starts, self._progress.pids
         witness.sessions = [driver.pid for driver in self._drivers]
@@ -203,12 +208,11 @@ class Round:
                 driver.wait()
 
 
-def run_all(plans: list[Plan], scene: Scene, say: Say) -> list[Account]:
+def run_all(plans: Iterable[Plan], scene: Scene, say: Say) -> Iterator[Account]:
     """Carry plans out one after the other, and tell how it goes."""
-    accounts = []
     for plan in plans:
         say(str(plan))
-        accounts.append(Round(plan, scene).run(say))
-        for problem in accounts[-1].problems:
+        outcome = Round(plan, scene).run(say)
+        for problem in outcome.problems:
             say(f"  WRONG: {problem}")
-    return accounts
+        yield outcome

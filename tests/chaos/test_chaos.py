@@ -25,7 +25,7 @@ def test_the_seed_draws_every_fault_and_every_victim():
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_by_random_faults(tmp_path_factory):
     with scene(tmp_path_factory.mktemp("chaos")) as running:
-        accounts = run_all(draw_all(SEED, NUMBER), running, print)
+        accounts = list(run_all(draw_all(SEED, NUMBER), running, print))
         running.prefect.wait()
         assert running.prefect.unended() == 0, "flow runs look as if they still ran"
     print(table(accounts))
