@@ -13,7 +13,7 @@ FAULTS_EACH = 4
 SEGMENT = 12
 """How many steps of a training there are for each fault."""
 LEAD = 4
-"""How many steps a training may go on while a fault happens. It waits at a gate then, until the fault is over."""
+"""How many steps a training goes on while a fault happens. It waits at a gate then, until the fault is over."""
 
 
 @dataclass(frozen=True)

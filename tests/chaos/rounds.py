@@ -109,7 +109,7 @@ class Round:
         rng = random.Random(self.plan.seed)
         self._progress.listen()
         try:
-            self._open_gate(self.plan.strikes[0].step + LEAD)
+            self._open_gate(self.plan.strikes[0].step)
             self._start()
             self._wait_until(lambda: self._has_reached(self.plan.strikes[0].step), "the start")
             for number, strike in enumerate(self.plan.strikes):
@@ -132,8 +132,10 @@ class Round:
         following = self.plan.strikes[number + 1 :]
         self._witness.saw_checkpoints(self.scene, len(self._progress.starts))
         began, drivers = time.monotonic(), len(self._drivers)
+        self._open_gate(strike.step + LEAD)  # so that it trains, reports and saves while it happens
+        time.sleep(rng.uniform(0, LEAD * victims.STEP_S))
         replaced = strike.fault.inject(self, rng)
-        self._open_gate(following[0].step + LEAD if following else self.plan.steps)
+        self._open_gate(following[0].step if following else self.plan.steps)
         if following:
             self._wait_until(
                 lambda: self._has_reached(following[0].step) and not self._still_has(replaced), strike.fault.name

@@ -158,7 +158,7 @@ class Attempt:
         # The training has succeeded: what goes wrong from here on costs the workers, not the result.
         try:
             self._backend.on_shutdown(self._group, self._plan.backend)
-        except (ray.exceptions.RayError, TimeoutError):
+        except (ray.exceptions.RayError, RayLostError, TimeoutError):
             self._group.kill()
         except BaseException:
             self._group.kill()

@@ -28,7 +28,7 @@ def reserved(scaling: ScalingConfig) -> Iterator[PlacementGroup]:
     try:
         yield group
     finally:
-        if liveness.session() == session:  # otherwise its Ray is gone, and the room with it
+        if liveness.answers(session):  # otherwise its Ray is gone, and the room with it
             remove_placement_group(group)
 
 

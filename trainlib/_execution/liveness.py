@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 import ray
+from ray._raylet import GcsClient
 
 from trainlib.errors import RayLostError
 
@@ -58,9 +59,10 @@ def require_answer() -> None:
         time.sleep(_LOOK_S)
 
 
-def answers() -> bool:
-    """Whether there is a Ray that answers now."""
-    return session() is not None and _ended_process() is None and _answers()
+def answers(of: str | None = None) -> bool:
+    """Whether there is a Ray that answers now, and if ``of`` is given, whether it is that one."""
+    now = session()
+    return now is not None and of in (None, now) and _ended_process() is None and _answers() and _is_the_same()
 
 
 class _Watch:
@@ -83,6 +85,11 @@ class _Watch:
                 return True
             self._looked_at = time.monotonic()
             if _answers():
+                if now and not _is_the_same():
+                    raise RayLostError(
+                        "the Ray that this training ran on is gone: another one answers at "
+                        f"{ray.get_runtime_context().gcs_address} now"
+                    )
                 self._answered_at = time.monotonic()
                 return True
             silent_s = time.monotonic() - self._answered_at
@@ -113,6 +120,16 @@ def _answers() -> bool:
     except OSError:
         return False
     return True
+
+
+def _is_the_same() -> bool:
+    """Whether the Ray that answers is the one that this process is connected to. Ray would end a process that takes one
+    for the other."""
+    connected = ray._private.worker.global_worker.gcs_client
+    try:
+        return bool(GcsClient(address=connected.address).cluster_id == connected.cluster_id)
+    except ray.exceptions.RpcError:  # it has just gone
+        return False
 
 
 _watch = _Watch()

@@ -21,6 +21,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from trainlib._execution import liveness
 from trainlib._execution.waiting import gather
 from trainlib._execution.worker import Worker
+from trainlib.errors import RayLostError
 
 
 def idle_seconds() -> float:
@@ -88,7 +89,7 @@ class WorkerPool:
             if idle_seconds() > 0:
                 problems = gather([actor.reset.remote() for actor in actors], timeout=5.0)
                 clean = [actor for actor, problem in zip(actors, problems, strict=True) if problem is None]
-        except (ray.exceptions.RayError, TimeoutError):
+        except (ray.exceptions.RayError, RayLostError, TimeoutError):
             pass  # then none of them is known to be clean
         except BaseException:
             self.end(kind, actors)
@@ -100,7 +101,7 @@ class WorkerPool:
 
     def end(self, kind: Kind, actors: Sequence[Any]) -> None:
         """End workers that were checked out, whatever they are doing."""
-        if liveness.session() == kind.session:  # otherwise their Ray is gone, and they with it
+        if liveness.answers(kind.session):  # otherwise their Ray is gone, and they with it
             for actor in actors:
                 ray.kill(actor)
         with self._lock:
