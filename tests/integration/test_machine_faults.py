@@ -77,8 +77,8 @@ def test_a_training_outlives_the_ray_of_its_own_process(driver, tmp_path, curve,
     for number, victim in enumerate(("gcs_server", "raylet")):
         process.wait_for((tmp_path / f"step-{10 * number + 3}").exists)
         kill(process.process.pid, victim)
-        (tmp_path / f"go-{number}").touch()
         process.wait_for((tmp_path / f"attempt-{number + 2}").exists)
+        (tmp_path / f"go-{number}").touch()
     (tmp_path / "go-2").touch()
 
     assert process.wait() == 0, process.output

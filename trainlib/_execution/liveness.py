@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 import ray
-from ray._raylet import GcsClient
+from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
 from trainlib.errors import RayLostError
 
@@ -125,7 +125,8 @@ def _answers() -> bool:
 def _is_the_same() -> bool:
     """Whether the Ray that answers is the one that this process is connected to. Ray would end a process that takes one
     for the other."""
-    connected = ray._private.worker.global_worker.gcs_client
+    worker: Any = ray._private.worker.global_worker
+    connected = worker.gcs_client
     try:
         return bool(GcsClient(address=connected.address).cluster_id == connected.cluster_id)
     except ray.exceptions.RpcError:  # it has just gone
