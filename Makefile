@@ -15,7 +15,7 @@ BACKENDS := $(VENV)/.ready-backends
 export TRAINLIB_HOME ?= $(CURDIR)/.trainlib
 export PREFECT_HOME ?= $(TRAINLIB_HOME)/prefect
 
-.PHONY: demo check test test-long horovod lint format bench ui lock clean help
+.PHONY: demo check test test-long chaos horovod lint format bench ui lock clean help
 
 demo: $(READY) ## Set up, then preprocess, train, select and register a digits model on 2 workers
 	@mkdir -p $(PREFECT_HOME)
@@ -29,6 +29,13 @@ test: lint horovod ## Set up, then lint and run the whole test suite
 
 test-long: horovod ## What a process holds after 200 trainings, 300 trials and 200,000 reports; SCALE=0.1 makes it a tenth
 	@SCALE=$(or $(SCALE),1) $(BIN)/python -m pytest -s tests/long
+
+# How many faults, and what they are drawn from: the clock, if no seed is given.
+ROUNDS ?= 20
+SEED ?=
+
+chaos: horovod ## Let random faults happen to trainings, and account for what they cost: ROUNDS=200 SEED=1
+	@$(BIN)/python -m tests.chaos --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 
 horovod: $(BACKENDS) ## Build Horovod for the installed torch and TensorFlow, once for each pair of versions
 	@$(BIN)/python -m trainlib.horovod.build

@@ -130,7 +130,7 @@ class FanOut:
                 raise_if_cancelled()
                 signals.raise_lost()
                 if time.monotonic() - looked > _CLUSTER_S:  # nodes may have come or gone
-                    total, looked = ray.cluster_resources(), time.monotonic()
+                    total, looked = cluster.resources(total), time.monotonic()
                 self._sweep.end_if_time_is_over()
                 while (trial := self._sweep.next_trial(total, spare)) is not None:
                     self._start(trial)

@@ -13,6 +13,8 @@ from urllib.parse import unquote, urlparse
 
 # Only MLflow's own client can reach these, through the tracking server.
 _THROUGH_MLFLOW = ("mlflow-artifacts", "runs", "models", "dbfs")
+# What writing to a disk without room for it gives: no space, no quota, or a file above the limit of the process.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What a tracking server's own addresses of artifacts have in them.
 _SERVED_BY_MLFLOW = "/api/2.0/mlflow-artifacts/artifacts/"
 
@@ -69,6 +71,18 @@ def exists(location: str) -> bool:
         return bool(_artifacts(location).list_artifacts())
     store, inner = filesystem(location)
     return bool(store.exists(inner))
+
+
+def lacks_room(error: BaseException) -> bool:
+    """Whether an error means that a disk is full.
+
+    Example:
+        >>> lacks_room(OSError(errno.ENOSPC, "No space left on device")), lacks_room(FileNotFoundError("no such file"))
+        (True, False)
+    """
+    if isinstance(error, shutil.Error):  # it has the errors of all files that could not be copied, as texts
+        return any(os.strerror(number) in str(error) for number in _NO_ROOM)
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 def upload(source: Path, location: str) -> None:

@@ -114,6 +114,10 @@ class ConnectionFailedError(TrainlibError):
     """A Ray cluster, an MLflow server or a Prefect server did not answer."""
 
 
+class RayLostError(ConnectionFailedError):
+    """The Ray that a training ran on is gone. The next attempt is made on another one."""
+
+
 class CheckpointNotFoundError(TrainlibError, FileNotFoundError):
     """There is no checkpoint at the given location."""
 

@@ -97,14 +97,21 @@ FIRST = Fingerprint(function="f1", config="c1", data="d1")
         (None, {"data": "d2"}, False),
         ("FINISHED", {}, False),
         ("FAILED", {}, False),
+        ("storage", {}, True),
+        ("preempted", {}, True),
+        ("worker", {}, False),
+        ("user", {}, False),
     ],
 )
 def test_which_runs_are_continued_by_their_name(registry, status, changed, is_continued):
-    """None stands for a process that was killed."""
+    """None stands for a process that was killed, a cause for a run that failed because of it."""
     name = f"continued-{status}-{'-'.join(changed)}"
     run = opened(name, fingerprint=FIRST)
     if status is None:
         abandon(run)
+    elif status.islower():
+        run.record(AttemptRecord(1, Outcome(status), None, message="it failed"))
+        run.close("FAILED")
     else:
         run.close(status)
     said: list[str] = []

@@ -20,7 +20,7 @@ from trainlib._data.preprocessors import chained, fitted, is_fitted, require_col
 from trainlib._data.quiet import quiet
 from trainlib._data.shard import DatasetShard
 from trainlib._data.sources import Source
-from trainlib._execution import cluster
+from trainlib._execution import cluster, liveness
 from trainlib.config import ScalingConfig
 from trainlib.errors import CapacityError
 
@@ -53,9 +53,11 @@ class Ingest:
         self._given = datasets
         self._sources = sources
         self._config = config
+        self._session: str | None = None
+        """The Ray that has the opened datasets."""
 
     def open(self, workers: int) -> Iterator[str]:
-        """Open the datasets, and fit the preprocessor on ``train``. Does nothing the second time.
+        """Open the datasets, and fit the preprocessor on ``train``. Does nothing the second time, unless Ray is another.
 
         Yields what a person should know of the wait.
 
@@ -63,7 +65,8 @@ class Ingest:
             DataError: the data cannot be read, or has too few rows for the workers.
         """
         quiet()
-        if not self.opened:
+        if not self.opened or self._session != liveness.session():
+            self._session = liveness.session()
             opened = {name: open_dataset(name, given, self._sources.get(name)) for name, given in self._given.items()}
             for name, each in opened.items():
                 if each.facts.rows is not None and self._config.splits(name):
@@ -152,8 +155,9 @@ class Ingest:
                     shards[name] = DatasetShard(name, part, may_be_empty=may_be_empty)
             yield result
         finally:
-            for coordinator in coordinators:
-                ray.kill(coordinator)
+            if liveness.answers(self._session):
+                for coordinator in coordinators:
+                    ray.kill(coordinator)
 
     def _with_options(self, name: str, dataset: ray.data.Dataset, scaling: ScalingConfig) -> ray.data.Dataset:
         """A copy of the dataset, limited to the resources that the gang leaves."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import ray
 
-from trainlib._execution import cluster, gang, signals, warm_up
+from trainlib._execution import cluster, gang, liveness, signals, warm_up
 from trainlib._execution.blame import why
 from trainlib._execution.causes import Cause, cause_of
 from trainlib._execution.conversation import Conversation
@@ -20,7 +20,7 @@ from trainlib._execution.group import WorkerGroup
 from trainlib._execution.plan import AttemptPlan
 from trainlib._execution.stacks.desk import StacksDesk
 from trainlib._execution.waiting import gather
-from trainlib.errors import TrainingFailedError
+from trainlib.errors import RayLostError, TrainingFailedError
 
 
 class Attempt:
@@ -52,6 +52,7 @@ class Attempt:
         self._rank_zero: Any = None
         self._conversation: Conversation | None = None
         self._desk: StacksDesk | None = None
+        self._session: str | None = None
 
     def __enter__(self) -> Self:
         self._resources.enter_context(signals.remembered())
@@ -62,6 +63,8 @@ class Attempt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, RayLostError):
+            cluster.leave(self._session)  # before anything is cleared away: Ray would not answer
         self._resources.__exit__(kind, error, trace)
 
     def __iter__(self) -> Iterator[AttemptEvent]:
@@ -85,7 +88,7 @@ class Attempt:
             gather([self._rank_zero.store.remote(folder, location)])
         except ray.exceptions.RayTaskError as error:  # it has the worker's whole traceback in it, with colours
             raise error.cause if isinstance(error.cause, Exception) else OSError(str(error.cause)) from None
-        except ray.exceptions.RayError as error:
+        except (ray.exceptions.RayError, RayLostError) as error:
             raise FileNotFoundError(f"rank 0 is gone, and the files with it: {why(error)}") from None
 
     def unread_reports(self, timeout: float) -> list[Report]:
@@ -112,7 +115,10 @@ class Attempt:
 
     def _connect(self) -> Iterator[AttemptEvent]:
         warm_up.wait()
+        if (notice := cluster.reconnecting()) is not None:
+            yield Note(notice)
         cluster.connect()
+        self._session = liveness.session()
         yield from map(Note, cluster.wait_for_lost_nodes())
 
     def _open_data(self) -> Iterator[AttemptEvent]:
@@ -167,7 +173,7 @@ class Attempt:
         # The training has succeeded: what goes wrong from here on costs the workers, not the result.
         try:
             self._backend.on_shutdown(self._group, self._plan.backend)
-        except (ray.exceptions.RayError, TimeoutError):
+        except (ray.exceptions.RayError, RayLostError, TimeoutError):
             self._group.kill()
         except BaseException:
             self._group.kill()

@@ -65,18 +65,20 @@ def failure_of(
         preempted = causes[rank] is Cause.PREEMPTED
         what = "lost its node, which was drained or is gone" if preempted else f"died: {why(lost[rank])}"
         return _error(members[rank], causes[rank], what + hint, attempt)
-    rank, first = min(failed.items(), key=lambda item: item[1].timestamp)
-    failure = _error(members[rank], Cause.USER, f"raised {first.summary}" + hint, attempt)
-    failure.__cause__ = _revived(first)
+    rank = _first_to_fail(members, failed)
+    raised = _revived(failed[rank])
+    # No code is to blame when a disk is full.
+    cause = Cause.STORAGE if cause_of(raised) is Cause.STORAGE else Cause.USER
+    failure = _error(members[rank], cause, f"raised {failed[rank].summary}" + hint, attempt)
+    failure.__cause__ = raised
     return failure
 
 
-def is_hang(*, failed: Mapping[int, Failed], lost: Mapping[int, Exception]) -> bool:
+def is_hang(members: Sequence[Member], *, failed: Mapping[int, Failed], lost: Mapping[int, Exception]) -> bool:
     """Whether an attempt failed because a rank did not go on: what the ranks were doing then tells why."""
     if lost:
         return any(isinstance(error, TimeoutError) for error in lost.values())
-    first = min(failed.values(), key=lambda each: each.timestamp)
-    return _WAITED_IN_VAIN.search(first.summary) is not None
+    return _WAITED_IN_VAIN.search(failed[_first_to_fail(members, failed)].summary) is not None
 
 
 def add_stacks(failure: TrainingFailedError, members: Sequence[Member], failed: Mapping[int, Failed]) -> str:
@@ -84,6 +86,12 @@ def add_stacks(failure: TrainingFailedError, members: Sequence[Member], failed: 
     ranks = collect_stacks(members, {rank: each.frames for rank, each in failed.items()})
     failure.add_note(f"\nWhat every rank was doing:\n{in_short(ranks)}")
     return in_full(ranks)
+
+
+def _first_to_fail(members: Sequence[Member], failed: Mapping[int, Failed]) -> int:
+    """The rank whose failure arrived first, or one on its host that failed before it. Clocks of hosts are not compared."""
+    host = members[next(iter(failed))].facts.hostname
+    return min((rank for rank in failed if members[rank].facts.hostname == host), key=lambda rank: failed[rank].at)
 
 
 def out_of_step(member: Member, attempt: int, reports: int, ahead: int, reports_ahead: int) -> TrainingFailedError:

@@ -13,7 +13,8 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from trainlib.errors import CapacityError, CheckpointNotSavedError, ConnectionFailedError
+from trainlib import _storage as storage
+from trainlib.errors import CapacityError, CheckpointNotSavedError, ConnectionFailedError, RayLostError
 
 __all__ = ["Cause", "cause_of"]
 
@@ -30,7 +31,7 @@ class Cause(StrEnum):
     CAPACITY = "capacity"
     """The cluster had no room for the gang in the time given. Not retried: waiting has been done."""
     STORAGE = "storage"
-    """A checkpoint could not be saved, and no newer one was. Counts against ``max_failures``."""
+    """A checkpoint could not be saved, and no newer one was, or a disk is full. Counts against ``max_failures``."""
     SERVICE = "service"
     """MLflow, or another server, was away for too long. Counts against ``max_failures``."""
     CANCELLED = "cancelled"
@@ -43,11 +44,12 @@ def cause_of(error: BaseException, *, node_lost: bool = False) -> Cause:
         return Cause.CANCELLED
     if isinstance(error, CapacityError):
         return Cause.CAPACITY
-    if isinstance(error, (NodeDiedError, ActorUnschedulableError)):  # the node went before the worker came
+    # The node went before the worker came, or all nodes did.
+    if isinstance(error, (NodeDiedError, ActorUnschedulableError, RayLostError)):
         return Cause.PREEMPTED
     if isinstance(error, ConnectionFailedError):  # a server that does not answer now may answer a retry
         return Cause.SERVICE
-    if isinstance(error, CheckpointNotSavedError):
+    if isinstance(error, CheckpointNotSavedError) or storage.lacks_room(error):
         return Cause.STORAGE
     if isinstance(error, (ActorUnavailableError, TimeoutError)):  # nobody answers, and Ray does not know why
         return Cause.PREEMPTED if node_lost else Cause.WORKER

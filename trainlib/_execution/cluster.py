@@ -15,8 +15,10 @@ from typing import Any
 
 import ray
 
+from trainlib._execution import liveness
 from trainlib._execution.network import LOOPBACK
-from trainlib.errors import ConnectionFailedError
+from trainlib._execution.waiting import raise_if_cancelled
+from trainlib.errors import ConnectionFailedError, RayLostError
 
 # Workers reserve CPUs for as long as they train. Without any left over, a data pipeline that feeds
 # them would wait for a CPU for ever, and they for it.
@@ -25,15 +27,24 @@ SPARE_CPUS = 2
 _ANSWER_S = 5.0
 _RAYLET_S = 2.0
 _NOTICE_S = 40.0
+# A Ray that was lost may be started again at its address. So long is it waited for.
+_BACK_S = 60.0
 _lock = threading.Lock()
 _reached: set[str] = set()
+_was_lost = False
+"""Whether this process has lost a Ray, and has not had another one since."""
 
 
 def connect() -> None:
     """Connect to Ray, unless it is connected already. Safe to call from any thread, any number of times."""
+    global _was_lost
+    _leave_if_gone()
     with _lock:
         if not ray.is_initialized():
+            if _was_lost:
+                _wait_until_back()
             _connect()
+            _was_lost = False
     handler = signal.getsignal(signal.SIGTERM)
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)  # Ray's own would first print a page about it
@@ -47,6 +58,46 @@ def _connect() -> None:
     connected: Future[None] = Future()
     threading.Thread(target=_connect_and_stay, args=(connected,), name="ray-connection", daemon=True).start()
     connected.result()
+
+
+def leave(session: str | None) -> None:
+    """Let go of a Ray that is gone: it would end this process a minute later, and hold up all calls until then."""
+    global _was_lost
+    with _lock:
+        if session is not None and liveness.session() == session:
+            _was_lost = True
+            ray.shutdown()
+
+
+def _leave_if_gone() -> None:
+    try:
+        liveness.require_answer()
+    except RayLostError:
+        leave(liveness.session())
+
+
+def reconnecting() -> str | None:
+    """What a person should know before :func:`connect` is called: it takes a while after a Ray was lost."""
+    if not _was_lost:
+        return None
+    address = _address()
+    return f"waiting for Ray at {address} to be back, up to {_BACK_S:g} s" if address else "starting Ray again"
+
+
+def resources(before: dict[str, float]) -> dict[str, float]:
+    """All that the cluster has, or what it had ``before``, if it does not answer now: trainings on it find out why."""
+    return ray.cluster_resources() if liveness.answers() else before
+
+
+def _wait_until_back() -> None:
+    deadline = time.monotonic() + _BACK_S
+    while time.monotonic() < deadline:
+        try:
+            require_answer()
+            return
+        except ConnectionFailedError:
+            raise_if_cancelled()
+            time.sleep(0.2)
 
 
 def require_answer() -> None:
@@ -79,16 +130,13 @@ def is_local() -> bool:
     return ray.is_initialized() and node is not None and node.is_head()
 
 
-def session() -> str | None:
-    """What tells the present connection to Ray from all others; None without one. Every new Ray counts its jobs from 1."""
-    node = ray._private.worker._global_node
-    if not ray.is_initialized() or node is None:
-        return None
-    return f"{node.session_name}/{ray.get_runtime_context().get_job_id()}"
-
-
 def node_is_lost(node_id: str) -> bool:
-    """Whether a node is gone. Ray itself needs a quarter of a minute to notice; its raylet's port tells at once."""
+    """Whether a node is gone. Ray itself needs a quarter of a minute to notice; its raylet's port tells at once.
+
+    Raises:
+        RayLostError: all of Ray is gone.
+    """
+    liveness.require_answer()
     return all(node["NodeID"] != node_id or _is_lost(node) for node in ray.nodes())
 
 
@@ -97,6 +145,7 @@ def wait_for_lost_nodes() -> Iterator[str]:
 
     Yields what a person should know of the wait.
     """
+    liveness.require_answer()
     deadline = time.monotonic() + _NOTICE_S
     told = False
     while lost := [node for node in ray.nodes() if node["Alive"] and _is_lost(node)]:

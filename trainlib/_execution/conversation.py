@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
-from trainlib._execution import blame, signals
+from trainlib._execution import blame, liveness, signals
 from trainlib._execution.backend import Backend
 from trainlib._execution.events import (
     AttemptEvent,
@@ -68,6 +68,7 @@ class Conversation:
         self._left: set[int] = set()
         self._stopped_at: float | None = None
         self._settled = plan.assignment.next_checkpoint - 1
+        self._session = group.members[0].kind.session
         self._silence = SilenceWatch([member.facts for member in group.members], inspect_process)
 
     @property
@@ -111,6 +112,7 @@ class Conversation:
             yield from self._receive(timeout=POLL_S)
             if time.monotonic() - ticked_at >= POLL_S:
                 ticked_at = time.monotonic()
+                liveness.require(self._session)
                 yield Tick()
             raise_if_cancelled()
             signals.raise_lost()
@@ -240,7 +242,7 @@ class Conversation:
         failure = blame.failure_of(
             self._members, failed=self._failed, lost=self._lost, returned=self._left, attempt=self._plan.number
         )
-        if blame.is_hang(failed=self._failed, lost=self._lost):
+        if blame.is_hang(self._members, failed=self._failed, lost=self._lost):
             self.stacks = blame.add_stacks(failure, self._members, self._failed)
         return self._with_others_ended(failure)
 

@@ -113,7 +113,8 @@ class Failed:
     traceback: str
     frames: tuple[Frame, ...]
     """The calls that led to it. None, if it was found from outside that the function cannot go on."""
-    timestamp: float
+    at: float
+    """When, on a clock that only goes forward and that the processes of a host have in common."""
 
     @classmethod
     def of(cls, error: BaseException) -> Failed:
@@ -126,7 +127,7 @@ class Failed:
             pickled = cloudpickle.dumps(error.with_traceback(None))
         except Exception:
             pickled = b""
-        return cls(pickled, f"{type(error).__name__}: {error}", text, frames_of(trace), time.time())
+        return cls(pickled, f"{type(error).__name__}: {error}", text, frames_of(trace), time.monotonic())
 
 
 WorkerEvent = Note | Report | EpochRead | Output | Finished | Failed

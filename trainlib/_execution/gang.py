@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import ray
 from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table, remove_placement_group
 
-from trainlib._execution import cluster
+from trainlib._execution import cluster, liveness
 from trainlib._execution.waiting import gather
 from trainlib.config import ScalingConfig
 from trainlib.errors import CapacityError
@@ -24,15 +24,17 @@ def reserved(scaling: ScalingConfig) -> Iterator[PlacementGroup]:
     """
     if cluster.is_local() and (problem := never_fits(scaling)):
         raise CapacityError(problem)
-    group = placement_group(scaling.bundles, strategy=scaling.placement_strategy)
+    group, session = placement_group(scaling.bundles, strategy=scaling.placement_strategy), liveness.session()
     try:
         yield group
     finally:
-        remove_placement_group(group)
+        if liveness.answers(session):  # otherwise its Ray is gone, and the room with it
+            remove_placement_group(group)
 
 
 def nodes_of(group: PlacementGroup, scaling: ScalingConfig) -> list[str]:
     """The node of each worker, once there is room for them."""
+    liveness.require_answer()
     nodes = placement_group_table(group)["bundles_to_node_id"]
     return [nodes[index] for index in range(scaling.num_workers)]
 
@@ -72,6 +74,7 @@ def wait_for_room(group: PlacementGroup, scaling: ScalingConfig) -> Iterator[str
             gather([ready], timeout=max(0.05, min(notice_after, left)))
             return
         except TimeoutError:
+            liveness.require_answer()
             free = ", ".join(f"{ray.available_resources().get(n, 0.0):g} {n}" for n in scaling.total_resources)
             if left <= 0:
                 problem = never_fits(scaling) or f"{_asked(scaling)}; only {free} became free"

@@ -10,7 +10,7 @@ import ray
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from trainlib._execution import cluster
+from trainlib._execution import liveness
 from trainlib._execution.backend import BackendConfig
 from trainlib._execution.pool import Kind, pool
 from trainlib._execution.ranks import Place, rank_by_node
@@ -140,5 +140,5 @@ def kind_of(scaling: ScalingConfig, backend: BackendConfig, node_id: str) -> Kin
         node_id=node_id,
         threads=max(1, int(scaling.worker_resources.get("CPU", 1))),
         state_module=backend.state_module,
-        session=cluster.session(),
+        session=liveness.session(),
     )

@@ -18,9 +18,10 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from trainlib._execution import cluster
+from trainlib._execution import liveness
 from trainlib._execution.waiting import gather
 from trainlib._execution.worker import Worker
+from trainlib.errors import RayLostError
 
 
 def idle_seconds() -> float:
@@ -88,7 +89,7 @@ class WorkerPool:
             if idle_seconds() > 0:
                 problems = gather([actor.reset.remote() for actor in actors], timeout=5.0)
                 clean = [actor for actor, problem in zip(actors, problems, strict=True) if problem is None]
-        except (ray.exceptions.RayError, TimeoutError):
+        except (ray.exceptions.RayError, RayLostError, TimeoutError):
             pass  # then none of them is known to be clean
         except BaseException:
             self.end(kind, actors)
@@ -100,14 +101,16 @@ class WorkerPool:
 
     def end(self, kind: Kind, actors: Sequence[Any]) -> None:
         """End workers that were checked out, whatever they are doing."""
-        for actor in actors:
-            ray.kill(actor)
+        if liveness.answers(kind.session):  # otherwise their Ray is gone, and they with it
+            for actor in actors:
+                ray.kill(actor)
         with self._lock:
             self._busy[kind] -= len(actors)
 
     def clear(self) -> None:
         """End all idle workers now."""
         with self._lock:
+            self._forget_other_sessions()
             for idle in self._idle.values():
                 for worker in idle:
                     ray.kill(worker.actor)
@@ -133,7 +136,7 @@ class WorkerPool:
 
     def _forget_other_sessions(self) -> None:
         """Let go of workers of a Ray that was shut down: they are gone, and Ray must not be asked about them."""
-        session = cluster.session()
+        session = liveness.session()
         for kind in [kind for kind in self._idle if kind.session != session]:
             del self._idle[kind]
 

@@ -15,7 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from trainlib._execution import liveness
+
 _CHECK_S = 0.2
+_RAY_CHECK_S = 1.0
 _thread = threading.local()
 
 
@@ -42,16 +45,18 @@ def raise_if_cancelled() -> None:
 
 
 def gather(refs: Sequence[Any], timeout: float | None = None) -> list[Any]:
-    """The values of all refs, in order. Raises the first error that arrives, or TimeoutError."""
+    """The values of all refs, in order. Raises the first error that arrives, TimeoutError, or RayLostError."""
     deadline = None if timeout is None else time.monotonic() + timeout
+    session = liveness.session()
     futures = [ref.future() for ref in refs]
+    look_s = _RAY_CHECK_S if getattr(_thread, "cancel", None) is None else _CHECK_S
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        step = (
-            left if getattr(_thread, "cancel", None) is None else min(_CHECK_S, left if left is not None else _CHECK_S)
-        )
+        step = look_s if left is None else min(look_s, left)
         done, pending = concurrent.futures.wait(futures, timeout=step, return_when=concurrent.futures.FIRST_EXCEPTION)
         raise_if_cancelled()
+        if pending:
+            liveness.require(session)
         if not pending or step == left or any(future.exception() for future in done):
             break
     for future in futures:

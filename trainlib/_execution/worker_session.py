@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 import uuid
@@ -10,13 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainlib import _storage as storage
 from trainlib._execution.events import EpochRead, Failed, Note, Report, StagedCheckpoint
 from trainlib._execution.metrics import as_numbers
 from trainlib._execution.outbox import Outbox
 from trainlib._execution.waiting_room import WaitingRoom
 from trainlib.checkpoint import DICT_FILE, PREPROCESSOR_FILE, PREPROCESSOR_KEY, Checkpoint, dump
 from trainlib.config import CheckpointConfig
-from trainlib.errors import DataError, OutOfStepError, ScoreNotReportedError
+from trainlib.errors import CheckpointNotSavedError, DataError, OutOfStepError, ScoreNotReportedError
 from trainlib.session import TrainContext
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class WorkerSession:
         self._iteration = assignment.iterations_done
         self._next_checkpoint = assignment.next_checkpoint
         self._checkpoint = assignment.resume_from
-        self._last = time.time()
+        self._last = time.monotonic()
         self._slowest = 0
         self._moved = threading.Condition()
         self._stopping = False
@@ -152,8 +154,8 @@ class WorkerSession:
     # -- inside -----------------------------------------------------------------------------------------
 
     def _put(self, metrics: dict[str, int | float] | None, staged: StagedCheckpoint | None) -> None:
-        now = time.time()
-        self._outbox.put(Report(self._iteration, metrics, staged, now, now - self._last))
+        now = time.monotonic()
+        self._outbox.put(Report(self._iteration, metrics, staged, time.time(), now - self._last))
         self._last = now
 
     def _remember(self, checkpoint: Checkpoint | None) -> None:
@@ -172,6 +174,22 @@ class WorkerSession:
         # The random part keeps two processes apart that write the same checkpoint, one of them not yet
         # known to be lost.
         folder = Path(self._assignment.staging) / uuid.uuid4().hex / f"checkpoint_{index:06d}"
+        try:
+            self._write_snapshot(checkpoint, folder, index)
+        except OSError as error:
+            if not storage.lacks_room(error):
+                raise
+            raise CheckpointNotSavedError(
+                f"checkpoint_{index:06d} could not be written to {folder.parent.parent} on {socket.gethostname()}: "
+                f"{error.strerror or error}. Free space there; the training goes on from the checkpoint before"
+            ) from error
+        self._next_checkpoint += 1
+        with self._moved:
+            self._waiting_room.enter(index, _size_of(folder))
+        return StagedCheckpoint(index, os.fspath(folder), score)
+
+    def _write_snapshot(self, checkpoint: Checkpoint, folder: Path, index: int) -> None:
+        kind, held = checkpoint.get_internal_representation()
         preprocessor = self._assignment.preprocessor
         if kind == "dict":
             folder.mkdir(parents=True)
@@ -185,10 +203,6 @@ class WorkerSession:
         if kind != "dict" and preprocessor is not None:
             with open(folder / PREPROCESSOR_FILE, "wb") as file:
                 dump(preprocessor, file)
-        self._next_checkpoint += 1
-        with self._moved:
-            self._waiting_room.enter(index, _size_of(folder))
-        return StagedCheckpoint(index, os.fspath(folder), score)
 
     def _wait_for_room(self) -> None:
         """Wait until the store has caught up, if too many checkpoints wait for it. Otherwise they would fill the disk."""

@@ -66,6 +66,12 @@ def find_last_named(client: MlflowClient, experiment_id: str, kind: str, name: s
     return _newest(client, [experiment_id], _named(kind, name))
 
 
+def next_generation(client: MlflowClient, experiment_id: str, kind: str, name: str) -> str:
+    """The :data:`~tags.GENERATION` of the next run of that ``RunConfig.name``."""
+    last = find_last_named(client, experiment_id, kind, name)
+    return f"{int(last.data.tags.get(tags.GENERATION, 0)) + 1 if last is not None else 1:06d}"
+
+
 def find_running(client: MlflowClient, experiment_id: str, kind: str, name: str) -> list[Run]:
     """The runs of that ``RunConfig.name`` that nobody has ended: they are under way, or their processes were killed."""
     return list(client.search_runs([experiment_id], f"{_named(kind, name)} AND attributes.status = 'RUNNING'"))
@@ -105,5 +111,10 @@ def find_recorded_run(client: MlflowClient, run: str, config: RunConfig, store: 
 
 
 def _newest(client: MlflowClient, experiments: list[str], filter_string: str) -> Run | None:
-    runs = client.search_runs(experiments, filter_string, max_results=1, order_by=["attributes.start_time DESC"])
+    """The newest run. In one experiment, what was created last is that, even if the clock was set back before."""
+    by_clock = ["attributes.start_time DESC"]
+    order = [f"tags.`{tags.GENERATION}` DESC", *by_clock] if len(experiments) == 1 else by_clock
+    runs = client.search_runs(experiments, filter_string, max_results=1, order_by=order)
+    if runs and len(experiments) > 1:
+        return _newest(client, [runs[0].info.experiment_id], filter_string)
     return _readable(runs[0]) if runs else None

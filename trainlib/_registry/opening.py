@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from trainlib._format import FORMAT
 from trainlib._registry import tags as names
+from trainlib._registry.attempts import Outcome, recorded_attempts
 from trainlib._registry.client import connect
 from trainlib._registry.experiments import find_or_create_experiment
-from trainlib._registry.finding import find_last_named, find_run, find_run_of_flow, find_running
+from trainlib._registry.finding import find_last_named, find_run, find_run_of_flow, find_running, next_generation
 from trainlib._registry.fingerprint import Fingerprint
 from trainlib._registry.ownership import (
     EXPIRES_S,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 _lock = threading.Lock()
+_LET_DOWN = (Outcome.STORAGE, Outcome.SERVICE, Outcome.PREEMPTED)
 
 
 def open_run(
@@ -177,7 +179,7 @@ class _Opening:
         if (begun := find_run_of_flow(client, experiment_id, self.kind, self.flow_run_id)) is not None:
             return begun
         last = find_last_named(client, experiment_id, self.kind, self.config.name)
-        if last is not None and last.info.status not in ("RUNNING", "KILLED"):
+        if last is not None and last.info.status not in ("RUNNING", "KILLED") and not _was_let_down(last):
             # It has ended by itself. But its next owner may just have claimed it.
             return last if self._occupancy(last) in (Occupancy.LIVE, Occupancy.UNKNOWN) else None
         return last
@@ -234,7 +236,7 @@ class _Opening:
             tags={
                 **source_tags(),
                 **self._marks,
-                **({names.NAME: name} if name else {}),
+                **(self._mark_of_name(client, place.experiment_id, name) if name else {}),
                 **(self.fingerprint.tags() if self.fingerprint is not None else {}),
                 names.KIND: self.kind,
                 names.FORMAT: str(FORMAT),
@@ -252,6 +254,9 @@ class _Opening:
             raise
         run.lease = Lease(client, run.run_id, 1)
         return run
+
+    def _mark_of_name(self, client: MlflowClient, experiment_id: str, name: str) -> dict[str, str]:
+        return {names.NAME: name, names.GENERATION: next_generation(client, experiment_id, self.kind, name)}
 
     def _settle(self, client: MlflowClient, run: RegisteredRun, name: str) -> None:
         """Find out which process has the new run of this name, if several create one in the same instant.
@@ -282,6 +287,12 @@ class _Opening:
             _delete(client, now.info.run_id)
         if not claim(client, run.run_id, 1):
             raise in_use_error(client.get_run(run.run_id))
+
+
+def _was_let_down(run: Run) -> bool:
+    """Whether a run failed because a disk was full, or a server or a machine was away: it is interrupted, and not over."""
+    attempts = recorded_attempts(run.data.tags)
+    return run.info.status == "FAILED" and bool(attempts) and attempts[-1].outcome in _LET_DOWN
 
 
 def _delete(client: MlflowClient, run_id: str) -> None:

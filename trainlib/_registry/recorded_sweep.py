@@ -124,12 +124,15 @@ def seconds_trained(clock: Mapping[int, float], started: float, saved: Mapping[i
     Example:
         >>> seconds_trained({1: 110.0, 2: 120.0, 3: 500.0, 4: 510.0}, started=100.0, saved={3: 30.0})
         {1: 10.0, 2: 20.0, 3: 30.0, 4: 40.0}
+        >>> seconds_trained({1: 3610.0, 2: 20.0, 3: 30.0}, started=3600.0, saved={})
+        {1: 10.0, 2: 10.0, 3: 10.0}
     """
     trained: dict[int, float] = {}
-    since, by_then = started, 0.0
+    since, by_then, longest = started, 0.0, 0.0
     for step in sorted(clock):
         if step in saved:
             since, by_then = clock[step], saved[step]
         later = min((seconds for one, seconds in saved.items() if one > step), default=math.inf)
-        trained[step] = min(by_then + clock[step] - since, later)
+        # A clock may be set back: the training has not become shorter by that.
+        trained[step] = longest = min(max(by_then + clock[step] - since, longest), later)
     return trained

@@ -44,7 +44,7 @@ class History:
         self.newest_iteration = newest_iteration
         self._fixed: dict[str, Any] = {"trial_id": trial_id, "experiment_id": experiment_id, "config": config}
         self._rows = rows
-        self._attempt_started = self._reported = time.time()
+        self._attempt_started = self._reported = time.monotonic()
         self._trained = seconds
         """Seconds of earlier attempts. The time between attempts is not the training's."""
         self._warmup = 0.0
@@ -63,12 +63,12 @@ class History:
     def attempt_starts(self, resumed_at: int) -> None:
         """An attempt goes on after this iteration."""
         self._trained += self._reported - self._attempt_started
-        self._attempt_started = self._reported = time.time()
+        self._attempt_started = self._reported = time.monotonic()
         self._resumed_at = resumed_at
 
     def workers_started(self, rank_zero: WorkerFacts) -> None:
         """The training function starts now."""
-        self._warmup = time.time() - self._attempt_started
+        self._warmup = time.monotonic() - self._attempt_started
         self._rank_zero = {
             "pid": rank_zero.pid,
             "hostname": rank_zero.hostname,
@@ -93,7 +93,7 @@ class History:
         return self._rows.snapshot()
 
     def _autofilled(self, report: Report) -> dict[str, Any]:
-        now = self._reported = time.time()
+        now = self._reported = time.monotonic()
         return {
             "_timestamp": int(report.timestamp),
             "_time_this_iter_s": report.seconds,

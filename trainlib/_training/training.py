@@ -135,8 +135,10 @@ class Training:
             f"attempt {number}, from {resumed_from}" if resumed_from is not None else "starting the workers"
         )
         in_step = any(judge.in_step for judge in self._judges)
-        plan = plan_attempt(number, self._trainer, self.run, resume_from=newest, in_step=in_step, ingest=self._ingest)
         try:
+            plan = plan_attempt(
+                number, self._trainer, self.run, resume_from=newest, in_step=in_step, ingest=self._ingest
+            )
             with Attempt(plan) as attempt:
                 self._follow(attempt)
             self._record.require_saved()

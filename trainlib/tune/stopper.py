@@ -168,7 +168,7 @@ class TimeoutStopper(Stopper):
         if not seconds > 0:
             raise ValueError(f"timeout is {seconds:g} s, so no trial could run: set it to more than 0")
         self._seconds = seconds
-        self._deadline = time.time() + seconds
+        self._deadline = time.monotonic() + seconds
 
     def __reduce__(self) -> Any:
         return TimeoutStopper, (self._seconds,)
@@ -177,7 +177,7 @@ class TimeoutStopper(Stopper):
         return False
 
     def stop_all(self) -> bool:
-        return time.time() >= self._deadline
+        return time.monotonic() >= self._deadline
 
 
 class CombinedStopper(Stopper):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 
 import pytest
@@ -9,7 +10,7 @@ from ray.exceptions import ActorDiedError, ActorUnschedulableError, NodeDiedErro
 
 from trainlib import TrainingFailedError
 from trainlib._execution.causes import Cause, cause_of
-from trainlib.errors import CapacityError, CheckpointNotSavedError, ConnectionFailedError
+from trainlib.errors import CapacityError, CheckpointNotSavedError, ConnectionFailedError, RayLostError
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,9 @@ from trainlib.errors import CapacityError, CheckpointNotSavedError, ConnectionFa
         (ActorUnschedulableError("its node is gone"), Cause.PREEMPTED),
         (ConnectionFailedError("no answer"), Cause.SERVICE),
         (CheckpointNotSavedError("the bucket is gone"), Cause.STORAGE),
+        (OSError(errno.ENOSPC, "No space left on device"), Cause.STORAGE),
+        (FileNotFoundError("no such file"), Cause.USER),
+        (RayLostError("its GCS has ended"), Cause.PREEMPTED),
         (CapacityError("no room"), Cause.CAPACITY),
         (KeyboardInterrupt(), Cause.CANCELLED),
         (SystemExit(1), Cause.CANCELLED),

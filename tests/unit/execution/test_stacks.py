@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -198,6 +200,9 @@ class HorovodInternalError(RuntimeError):
     pass
 
 
+GANG: Any = [SimpleNamespace(facts=SimpleNamespace(hostname="host"))] * 2
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
@@ -211,9 +216,9 @@ class HorovodInternalError(RuntimeError):
     ],
 )
 def test_an_error_of_one_that_waited_in_vain_has_stacks(error, expected):
-    assert blame.is_hang(failed={1: Failed.of(error)}, lost={}) is expected
+    assert blame.is_hang(GANG, failed={1: Failed.of(error)}, lost={}) is expected
 
 
 def test_an_error_of_a_silent_rank_has_stacks_and_one_of_a_dead_rank_has_none():
-    assert blame.is_hang(failed={}, lost={0: TimeoutError("silent for 5 s")})
-    assert not blame.is_hang(failed={1: Failed.of(TimeoutError())}, lost={0: RuntimeError("killed")})
+    assert blame.is_hang(GANG, failed={}, lost={0: TimeoutError("silent for 5 s")})
+    assert not blame.is_hang(GANG, failed={1: Failed.of(TimeoutError())}, lost={0: RuntimeError("killed")})

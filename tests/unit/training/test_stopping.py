@@ -44,5 +44,5 @@ def test_the_time_of_a_stopper_counts_anew_in_another_process(monkeypatch):
 
 
 def an_hour_passes(monkeypatch):
-    later = time.time() + 3601
-    monkeypatch.setattr("trainlib.tune.stopper.time.time", lambda: later)
+    later = time.monotonic() + 3601
+    monkeypatch.setattr("trainlib.tune.stopper.time.monotonic", lambda: later)
