@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,14 +28,14 @@ def meets_a_fault(config: dict) -> None:
     """Averages for ever, unless something happens to one rank, before it joins or in its third step."""
     wait_for_all(Path(config["folder"]), config["gangs"])
     if config["fault"] == "never joins" and session.get_world_rank() == config["rank"]:
-        mark(config).write_text(json.dumps([time.time(), os.getpid()]))
+        Path(config["mark"]).write_text(json.dumps([time.time(), os.getpid()]))
         return
     mean = backends.collective(config["backend"])
     for step in range(1000):
         assert mean(float(session.get_world_rank())) == 0.5
         session.report({"step": step})
         if step == 2 and session.get_world_rank() == config["rank"]:
-            mark(config).write_text(json.dumps([time.time(), os.getpid()]))
+            Path(config["mark"]).write_text(json.dumps([time.time(), os.getpid()]))
             match config["fault"]:
                 case "is killed":
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -59,19 +60,36 @@ def wait_for_all(folder: Path, gangs: int) -> None:
         time.sleep(0.05)
 
 
-def mark(config: dict) -> Path:
-    return Path(config["folder"], f"{config['backend']}.json")
+@dataclass(frozen=True)
+class Fault:
+    """What happens to a rank, and what a training has to make of it."""
+
+    what: str
+    rank: int
+    cause: Cause
+    is_blamed: bool
+    """Whether the error names that rank."""
+    within: float
+    """So many seconds later, the training has ended."""
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} {self.what}"
 
 
-FAULTS = [
-    # what happens, to which rank, the cause, whether that rank is blamed, within how many seconds
-    ("is killed", 0, Cause.WORKER, True, 10),
-    ("is killed", 1, Cause.WORKER, True, 10),
-    ("raises", 1, Cause.USER, True, 10),
-    ("returns early", 0, Cause.USER, False, 10),
-    ("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10),
-    ("is stopped", 0, Cause.WORKER, True, 15),
-    ("never joins", 1, Cause.USER, False, 25),
+SIDE_BY_SIDE = [
+    [
+        Fault("is killed", 0, Cause.WORKER, True, 10),
+        Fault("is killed", 1, Cause.WORKER, True, 10),
+        Fault("raises", 1, Cause.USER, True, 10),
+    ],
+    [
+        Fault("returns early", 0, Cause.USER, False, 10),
+        Fault("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10),
+    ],
+    [
+        Fault("is stopped", 0, Cause.WORKER, True, 15),
+        Fault("never joins", 1, Cause.USER, False, 25),
+    ],
 ]
 
 
@@ -83,36 +101,47 @@ def assert_gone(pid: int) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize(
-    ("fault", "rank", "cause", "is_blamed", "within"), FAULTS, ids=[f"rank {fault[1]} {fault[0]}" for fault in FAULTS]
-)
-def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, fault, rank, cause, is_blamed, within):
+@dataclass(frozen=True)
+class Failure:
+    """How a training failed, how long after the fault, and the process that met it."""
+
+    error: TrainingFailedError
+    took: float
+    pid: int
+
+
+def failure_of(backend: str, fault: Fault, folder: Path, gangs: int) -> Failure:
+    mark = folder / f"{backend} {fault}.json"
+    config = {"fault": fault.what, "rank": fault.rank, "folder": str(folder), "mark": str(mark), "gangs": gangs}
+    # There is room for all of them at once.
+    fifths = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.2})
+    with pytest.raises(TrainingFailedError) as caught:
+        backends.trainer(backend, meets_a_fault, scaling_config=fifths, **config).fit()
+    at, pid = json.loads(mark.read_text())
+    return Failure(caught.value, time.time() - at, pid)
+
+
+@pytest.mark.parametrize("faults", SIDE_BY_SIDE, ids=lambda faults: ", ".join(map(str, faults)))
+def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, faults):
     """Every fault meets every framework, in trainings that run side by side: most of their time is spent waiting.
 
     These are all pairs of a fault and a framework, each with one rank. The pair with the other rank is left out where
     that rank does nothing that the fault could meet. Being killed is different: rank 0 hosts the place where the others
     meet, so both ranks are killed.
     """
-
-    def failure_of(backend: str) -> tuple[TrainingFailedError, float, int]:
-        halves = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5})  # there is room for all at once
-        config = {"fault": fault, "rank": rank, "folder": str(tmp_path), "gangs": len(backends.BACKENDS)}
-        with pytest.raises(TrainingFailedError) as caught:
-            backends.trainer(backend, meets_a_fault, scaling_config=halves, **config).fit()
-        at, pid = json.loads(mark({**config, "backend": backend}).read_text())
-        return caught.value, time.time() - at, pid
-
-    with ThreadPoolExecutor(len(backends.BACKENDS)) as threads:
-        failures = dict(zip(backends.BACKENDS, threads.map(failure_of, backends.BACKENDS), strict=True))
-    for backend, (failure, took, _) in failures.items():
-        assert failure.cause is backends.of(backend).CAUSES.get(fault, cause), backend
-        assert (failure.rank == rank) is is_blamed, failure
-        if fault in ("returns early", "never joins"):
-            assert f"rank {rank} had returned before" in str(failure)
-        assert took < within, backend
+    pairs = [(backend, fault) for fault in faults for backend in backends.BACKENDS]
+    with ThreadPoolExecutor(len(pairs)) as threads:
+        failures = list(threads.map(lambda pair: failure_of(*pair, tmp_path, len(pairs)), pairs))
+    for (backend, fault), failure in zip(pairs, failures, strict=True):
+        error = failure.error
+        assert error.cause is backends.of(backend).CAUSES.get(fault.what, fault.cause), (backend, fault)
+        assert (error.rank == fault.rank) is fault.is_blamed, error
+        if fault.what in ("returns early", "never joins"):
+            assert f"rank {fault.rank} had returned before" in str(error)
+        assert failure.took < fault.within, (backend, fault)
     assert_nothing_left_behind()
-    for _, _, pid in failures.values():
-        assert_gone(pid)
+    for failure in failures:
+        assert_gone(failure.pid)
 
 
 # -- gradients are averaged, also after all that ----------------------------------------------------------

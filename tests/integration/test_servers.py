@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -64,6 +66,17 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def copy_database(source: Path, target: Path) -> None:
+    """Prefect's database of the session, if there is one already: to make another takes Prefect some ten seconds."""
+    target.mkdir()
+    if (source / "prefect.db").exists():
+        with (
+            closing(sqlite3.connect(source / "prefect.db")) as before,
+            closing(sqlite3.connect(target / "prefect.db")) as after,
+        ):
+            before.backup(after)
+
+
 def wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
     deadline = time.monotonic() + 120
     while True:
@@ -89,6 +102,7 @@ def servers(tmp_path_factory) -> Iterator[Servers]:
     }
     for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
         environment.pop(name, None)
+    copy_database(Path(os.environ["PREFECT_HOME"]), folder / "prefect")
     started: list[subprocess.Popen] = []
 
     def start(name: str, *command: str, **options) -> subprocess.Popen:
