@@ -176,7 +176,8 @@ EPOCHS = 6
 def train_and_die(config: dict) -> None:
     def die(epoch: int) -> None:
         if epoch == 3 and session.get_world_rank() == 1 and session.get_context().get_attempt() <= config["deaths"]:
-            time.sleep(1.0)  # rank 0's checkpoint of this epoch is committed by then
+            while not Path(session.get_trial_dir(), "checkpoint_000003").exists():
+                time.sleep(0.05)  # until rank 0's checkpoint of this epoch is kept
             os.kill(os.getpid(), signal.SIGKILL)
 
     backends.of(config["backend"]).train(EPOCHS, die)
@@ -185,10 +186,11 @@ def train_and_die(config: dict) -> None:
 @pytest.mark.parametrize("backend", backends.BACKENDS)
 def test_a_resumed_curve_continues_the_interrupted_one_exactly(registry, curve, backend):
     retry = RunConfig(failure_config=FailureConfig(max_failures=1))
-    whole = backends.trainer(backend, train_and_die, deaths=0).fit()
-    resumed = backends.trainer(backend, train_and_die, deaths=1, run_config=retry).fit()
+    trainers = [backends.trainer(backend, train_and_die, deaths=deaths, run_config=retry) for deaths in (0, 1)]
+    with ThreadPoolExecutor(2) as threads:
+        whole, resumed = threads.map(lambda trainer: trainer.fit(), trainers)
 
-    assert resumed.attempts == 2
+    assert (whole.attempts, resumed.attempts) == (1, 2)
     tags = registry.get_run(resumed.run_id).data.tags
     assert json.loads(tags["trainlib.attempt.001"]).items() >= {"outcome": "worker", "rank": 1}.items()
     assert '"resumed_from": "checkpoint_000003"' in tags["trainlib.attempt.002"]
