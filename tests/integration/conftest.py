@@ -148,19 +148,30 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
         yield start
 
 
+class Here:
+    """Runs scripts in this process, which is quicker than in one of their own."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._script = folder / "script_here.py"
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+        self.output = ""
+        """What the last one has printed, and what was shown of its trainings."""
+
+    def __call__(self, source: str, *args: str) -> Any:
+        """Gives what the script printed last, as JSON."""
+        self._script.write_text(textwrap.dedent(source))
+        self._monkeypatch.setattr(sys, "argv", [str(self._script), *args])
+        self._capsys.readouterr()
+        runpy.run_path(str(self._script), run_name="__main__")
+        printed = self._capsys.readouterr()
+        self.output = printed.err + printed.out
+        return json.loads(printed.out.strip().splitlines()[-1])
+
+
 @pytest.fixture
-def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
-    """Runs a script in this process, which is quicker than in one of its own; gives what it printed last, as JSON."""
-
-    def run(source: str, *args: str) -> Any:
-        script = tmp_path / "script_here.py"
-        script.write_text(textwrap.dedent(source))
-        monkeypatch.setattr(sys, "argv", [str(script), *args])
-        capsys.readouterr()
-        runpy.run_path(str(script), run_name="__main__")
-        return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-
-    return run
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    return Here(tmp_path, monkeypatch, capsys)
 
 
 @contextmanager

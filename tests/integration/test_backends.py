@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +29,14 @@ def meets_a_fault(config: dict) -> None:
     """Averages for ever, unless something happens to one rank, before it joins or in its third step."""
     wait_for_all(Path(config["folder"]), config["gangs"])
     if config["fault"] == "never joins" and session.get_world_rank() == config["rank"]:
-        mark(config).write_text(json.dumps([time.time(), os.getpid()]))
+        Path(config["mark"]).write_text(json.dumps([time.time(), os.getpid()]))
         return
     mean = backends.collective(config["backend"])
     for step in range(1000):
         assert mean(float(session.get_world_rank())) == 0.5
         session.report({"step": step})
         if step == 2 and session.get_world_rank() == config["rank"]:
-            mark(config).write_text(json.dumps([time.time(), os.getpid()]))
+            Path(config["mark"]).write_text(json.dumps([time.time(), os.getpid()]))
             match config["fault"]:
                 case "is killed":
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -60,19 +61,36 @@ def wait_for_all(folder: Path, gangs: int) -> None:
         time.sleep(0.05)
 
 
-def mark(config: dict) -> Path:
-    return Path(config["folder"], f"{config['backend']}.json")
+@dataclass(frozen=True)
+class Fault:
+    """What happens to a rank, and what a training has to make of it."""
+
+    what: str
+    rank: int
+    cause: Cause
+    is_blamed: bool
+    """Whether the error names that rank."""
+    within: float
+    """So many seconds later, the training has ended."""
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} {self.what}"
 
 
-FAULTS = [
-    # what happens, to which rank, the cause, whether that rank is blamed, within how many seconds
-    ("is killed", 0, Cause.WORKER, True, 10),
-    ("is killed", 1, Cause.WORKER, True, 10),
-    ("raises", 1, Cause.USER, True, 10),
-    ("returns early", 0, Cause.USER, False, 10),
-    ("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10),
-    ("is stopped", 0, Cause.WORKER, True, 15),
-    ("never joins", 1, Cause.USER, False, 25),
+SIDE_BY_SIDE = [
+    [
+        Fault("is killed", 0, Cause.WORKER, True, 10),
+        Fault("is killed", 1, Cause.WORKER, True, 10),
+        Fault("raises", 1, Cause.USER, True, 10),
+    ],
+    [
+        Fault("returns early", 0, Cause.USER, False, 10),
+        Fault("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10),
+    ],
+    [
+        Fault("is stopped", 0, Cause.WORKER, True, 15),
+        Fault("never joins", 1, Cause.USER, False, 25),
+    ],
 ]
 
 
@@ -81,15 +99,34 @@ STUCK = {"calls no collectives any more": "time.sleep(LONG_S)", "is stopped": "i
 WAITING = "assert mean(float(session.get_world_rank())) == 0.5"
 
 
-def stacks_while_hung(config: dict, run_config: RunConfig) -> list[str]:
-    """What the ranks of a training are doing once it hangs, by rank."""
+def assert_stacks_tell(backend: str, fault: Fault, folder: Path) -> None:
+    """That ``trainlib stacks`` tells what the ranks of a training are doing once it hangs."""
+    mark = mark_of(backend, fault, folder)
     deadline = time.monotonic() + LONG_S
-    while not mark(config).exists():
+    while not mark.exists():
         assert time.monotonic() < deadline, "nothing has happened to it"
         time.sleep(0.05)
     time.sleep(0.5)  # until it really sleeps, and the other one waits
-    ((_, text),) = stacks_of(run_config.name)
-    return text.split("\n\n")
+    ((_, text),) = stacks_of(name_of(backend, fault, folder))
+    stuck, waiting = (text.split("\n\n")[rank] for rank in (fault.rank, 1 - fault.rank))
+    assert stuck.startswith(f"rank {fault.rank} (")
+    assert f"pid {json.loads(mark.read_text())[1]})" in stuck
+    assert STUCK[fault.what] in stuck.partition("\nThread ")[0], stuck
+    assert WAITING in waiting.partition("\nThread ")[0], waiting
+
+
+def assert_error_has_stacks(backend: str, fault: Fault, error: TrainingFailedError) -> None:
+    """That the error of a training that hung tells what its ranks were doing."""
+    notes = "\n".join(getattr(error, "__notes__", []))
+    if fault.what in STUCK:
+        assert STUCK[fault.what] in notes, backend
+        assert WAITING in notes, backend
+        assert f"All threads of all ranks: {error.stacks_file}" in notes
+        in_full = Path(error.stacks_file).read_text()
+        assert STUCK[fault.what] in in_full
+        assert "Thread MainThread:" in in_full
+    elif backends.of(backend).CAUSES.get(fault.what) is Cause.WORKER:
+        assert "strategy = tf.distribute.MultiWorkerMirroredStrategy()" in notes, "where no Python runs any more"
 
 
 def assert_gone(pid: int) -> None:
@@ -100,56 +137,61 @@ def assert_gone(pid: int) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize(
-    ("fault", "rank", "cause", "is_blamed", "within"), FAULTS, ids=[f"rank {fault[1]} {fault[0]}" for fault in FAULTS]
-)
-def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, fault, rank, cause, is_blamed, within):
+@dataclass(frozen=True)
+class Failure:
+    """How a training failed, how long after the fault, and the process that met it."""
+
+    error: TrainingFailedError
+    took: float
+    pid: int
+
+
+def mark_of(backend: str, fault: Fault, folder: Path) -> Path:
+    """The file that says when the fault happened, and to which process."""
+    return folder / f"{backend} {fault}.json"
+
+
+def name_of(backend: str, fault: Fault, folder: Path) -> str:
+    return f"{backend} {fault} in {folder.name}"
+
+
+def failure_of(backend: str, fault: Fault, folder: Path, gangs: int) -> Failure:
+    mark, named = mark_of(backend, fault, folder), RunConfig(name=name_of(backend, fault, folder))
+    config = {"fault": fault.what, "rank": fault.rank, "folder": str(folder), "mark": str(mark), "gangs": gangs}
+    # There is room for all of them at once.
+    fifths = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.2})
+    with pytest.raises(TrainingFailedError) as caught:
+        backends.trainer(backend, meets_a_fault, scaling_config=fifths, run_config=named, **config).fit()
+    at, pid = json.loads(mark.read_text())
+    return Failure(caught.value, time.time() - at, pid)
+
+
+@pytest.mark.parametrize("faults", SIDE_BY_SIDE, ids=lambda faults: ", ".join(map(str, faults)))
+def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, faults):
     """Every fault meets every framework, in trainings that run side by side: most of their time is spent waiting.
 
     These are all pairs of a fault and a framework, each with one rank. The pair with the other rank is left out where
     that rank does nothing that the fault could meet. Being killed is different: rank 0 hosts the place where the others
     meet, so both ranks are killed.
     """
-
-    config = {"fault": fault, "rank": rank, "folder": str(tmp_path), "gangs": len(backends.BACKENDS)}
-    named = {backend: RunConfig(name=f"{backend}-{tmp_path.name}") for backend in backends.BACKENDS}
-
-    def failure_of(backend: str) -> tuple[TrainingFailedError, float, int]:
-        halves = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5})  # there is room for all at once
-        with pytest.raises(TrainingFailedError) as caught:
-            backends.trainer(backend, meets_a_fault, scaling_config=halves, run_config=named[backend], **config).fit()
-        at, pid = json.loads(mark({**config, "backend": backend}).read_text())
-        return caught.value, time.time() - at, pid
-
-    with ThreadPoolExecutor(len(backends.BACKENDS)) as threads:
-        failing = threads.map(failure_of, backends.BACKENDS)
-        if fault == "calls no collectives any more":
-            for backend in backends.BACKENDS:
-                stacks = stacks_while_hung({**config, "backend": backend}, named[backend])
-                assert stacks[rank].startswith(f"rank {rank} (")
-                assert f"pid {json.loads(mark({**config, 'backend': backend}).read_text())[1]})" in stacks[rank]
-                assert STUCK[fault] in stacks[rank].partition("\nThread ")[0], stacks[rank]
-                assert WAITING in stacks[1 - rank].partition("\nThread ")[0], stacks[1 - rank]
-        failures = dict(zip(backends.BACKENDS, failing, strict=True))
-    for backend, (failure, took, _) in failures.items():
-        notes = "\n".join(getattr(failure, "__notes__", []))
-        if fault in STUCK:
-            assert STUCK[fault] in notes, backend
-            assert WAITING in notes, backend
-            assert f"All threads of all ranks: {failure.stacks_file}" in notes
-            in_full = Path(failure.stacks_file).read_text()
-            assert STUCK[fault] in in_full
-            assert "Thread MainThread:" in in_full
-        elif backends.of(backend).CAUSES.get(fault) is Cause.WORKER:
-            assert "strategy = tf.distribute.MultiWorkerMirroredStrategy()" in notes, "where no Python runs any more"
-        assert failure.cause is backends.of(backend).CAUSES.get(fault, cause), backend
-        assert (failure.rank == rank) is is_blamed, failure
-        if fault in ("returns early", "never joins"):
-            assert f"rank {rank} had returned before" in str(failure)
-        assert took < within, backend
+    pairs = [(backend, fault) for fault in faults for backend in backends.BACKENDS]
+    with ThreadPoolExecutor(len(pairs)) as threads:
+        failing = threads.map(lambda pair: failure_of(*pair, tmp_path, len(pairs)), pairs)
+        for backend, fault in pairs:
+            if fault.what == "calls no collectives any more":
+                assert_stacks_tell(backend, fault, tmp_path)
+        failures = list(failing)
+    for (backend, fault), failure in zip(pairs, failures, strict=True):
+        error = failure.error
+        assert_error_has_stacks(backend, fault, error)
+        assert error.cause is backends.of(backend).CAUSES.get(fault.what, fault.cause), (backend, fault)
+        assert (error.rank == fault.rank) is fault.is_blamed, error
+        if fault.what in ("returns early", "never joins"):
+            assert f"rank {fault.rank} had returned before" in str(error)
+        assert failure.took < fault.within, (backend, fault)
     assert_nothing_left_behind()
-    for _, _, pid in failures.values():
-        assert_gone(pid)
+    for failure in failures:
+        assert_gone(failure.pid)
 
 
 # -- gradients are averaged, also after all that ----------------------------------------------------------
@@ -184,7 +226,8 @@ EPOCHS = 6
 def train_and_die(config: dict) -> None:
     def die(epoch: int) -> None:
         if epoch == 3 and session.get_world_rank() == 1 and session.get_context().get_attempt() <= config["deaths"]:
-            time.sleep(1.0)  # rank 0's checkpoint of this epoch is committed by then
+            while not Path(session.get_trial_dir(), "checkpoint_000003").exists():
+                time.sleep(0.05)  # until rank 0's checkpoint of this epoch is kept
             os.kill(os.getpid(), signal.SIGKILL)
 
     backends.of(config["backend"]).train(EPOCHS, die)
@@ -193,10 +236,11 @@ def train_and_die(config: dict) -> None:
 @pytest.mark.parametrize("backend", backends.BACKENDS)
 def test_a_resumed_curve_continues_the_interrupted_one_exactly(registry, curve, backend):
     retry = RunConfig(failure_config=FailureConfig(max_failures=1))
-    whole = backends.trainer(backend, train_and_die, deaths=0).fit()
-    resumed = backends.trainer(backend, train_and_die, deaths=1, run_config=retry).fit()
+    trainers = [backends.trainer(backend, train_and_die, deaths=deaths, run_config=retry) for deaths in (0, 1)]
+    with ThreadPoolExecutor(2) as threads:
+        whole, resumed = threads.map(lambda trainer: trainer.fit(), trainers)
 
-    assert resumed.attempts == 2
+    assert (whole.attempts, resumed.attempts) == (1, 2)
     tags = registry.get_run(resumed.run_id).data.tags
     assert json.loads(tags["trainlib.attempt.001"]).items() >= {"outcome": "worker", "rank": 1}.items()
     assert '"resumed_from": "checkpoint_000003"' in tags["trainlib.attempt.002"]

@@ -6,31 +6,52 @@ import json
 
 import pytest
 
+from tests.integration.conftest import drivers
 from trainlib.flows import PipelineSpec, TrainSpec, TuneSpec, pipeline, preprocess, train, tune
 from trainlib.flows import _embedded as embedded
 from trainlib.flows.demo import digits
 
+SCRIPT = """
+    import flows, tasks
+    from trainlib import DataParallelTrainer, ScalingConfig, session
+    from trainlib.demo import digits_file
+    from trainlib.flows import PreprocessSpec, TrainSpec, preprocess, train
 
-def test_a_flow_called_from_python_trains(driver):
-    process = driver(
-        """
-        from trainlib.flows import TrainSpec, train
-        from trainlib import ScalingConfig
-        from trainlib.demo import digits_file
-        from trainlib.flows import PreprocessSpec, preprocess
+    data = preprocess(PreprocessSpec(source=str(digits_file()), target="target"))
+    result = train(TrainSpec(
+        train_loop="trainlib.demo:train_digits",
+        train_loop_config={"num_epochs": 2, "lr": 0.005, "batch_size": 32, "hidden": 16},
+        scaling_config=ScalingConfig(num_workers=2),
+    ).on(data))
+    print(result.metrics["training_iteration"], flush=True)
 
-        data = preprocess(PreprocessSpec(source=str(digits_file()), target="target"))
-        result = train(TrainSpec(
-            train_loop="trainlib.demo:train_digits",
-            train_loop_config={"num_epochs": 2, "lr": 0.005, "batch_size": 32, "hidden": 16},
-            scaling_config=ScalingConfig(num_workers=2),
-        ).on(data))
-        print(result.metrics["training_iteration"], flush=True)
-        """,
-        own_server=True,
-    )
-    assert process.wait() == 0, process.output
-    assert "\n2\n" in process.output
+    def loop():
+        import flows, tasks
+        session.report({"names": len([flows.NAME, tasks.NAME])})
+
+    print(flows.NAME, "and", tasks.NAME, DataParallelTrainer(loop).fit().metrics["names"], flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory) -> str:
+    """The output of a script beside a user's own ``flows`` and ``tasks``."""
+    folder = tmp_path_factory.mktemp("script")
+    (folder / "flows").mkdir()
+    (folder / "flows" / "__init__.py").write_text("NAME = 'the user\\'s flows'\n")
+    (folder / "tasks.py").write_text("NAME = 'the user\\'s tasks'\n")
+    with drivers(folder) as driver:
+        process = driver(SCRIPT, own_server=True)
+        assert process.wait() == 0, process.output
+    return process.output
+
+
+def test_a_flow_called_from_python_trains(printed):
+    assert "\n2\n" in printed
+
+
+def test_a_users_own_flows_and_tasks_do_not_shadow_ours(printed):
+    assert "the user's flows and the user's tasks 2" in printed
 
 
 def test_the_form_of_preprocess_has_a_section_for_each_part():
@@ -105,23 +126,3 @@ def test_a_sweep_runs_as_a_flow_called_from_python(tmp_path, monkeypatch):
         )
     )
     assert [result.metrics["loss"] for result in results] == [1, 2]
-
-
-def test_a_users_own_flows_and_tasks_do_not_shadow_ours(driver, tmp_path):
-    (tmp_path / "flows").mkdir()
-    (tmp_path / "flows" / "__init__.py").write_text("NAME = 'the user\\'s flows'\n")
-    (tmp_path / "tasks.py").write_text("NAME = 'the user\\'s tasks'\n")
-    process = driver(
-        """
-        import flows, tasks
-        from trainlib import DataParallelTrainer, session
-
-        def loop():
-            import flows, tasks
-            session.report({"names": len([flows.NAME, tasks.NAME])})
-
-        print(flows.NAME, "and", tasks.NAME, DataParallelTrainer(loop).fit().metrics["names"], flush=True)
-        """
-    )
-    assert process.wait() == 0, process.output
-    assert "the user's flows and the user's tasks 2" in process.output

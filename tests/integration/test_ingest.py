@@ -259,8 +259,8 @@ def train_func():
         session.report(dict(rows=rows, seen=seen))
 
 CONNECT
-# 400 MiB
-train = ray.data.range_tensor(200, shape=(256, 1024), override_num_blocks=20).map_batches(lambda batch: batch)
+# 200 MiB
+train = ray.data.range_tensor(200, shape=(128, 1024), override_num_blocks=20).map_batches(lambda batch: batch)
 trainer = TorchTrainer(
     train_func,
     scaling_config=ScalingConfig(num_workers=2, resources_per_worker=EACH),
@@ -399,7 +399,7 @@ def read_zips(config: dict) -> tuple[int, list[str]]:
 
 
 CONTINUED = """
-import os, time
+import json, os, sys, time
 from pathlib import Path
 import pandas as pd
 from ray.data.preprocessors import StandardScaler
@@ -412,28 +412,31 @@ def train_func(config):
     if checkpoint is None:
         while not (Path(session.get_trial_dir()) / "checkpoint_000000").exists():  # until it is kept
             time.sleep(0.05)
-        os.kill(int(Path(config["driver"]).read_text()), 9)
+        os.kill(int(Path(config["to_kill"]).read_text()), 9)
     return checkpoint.to_dict()["rows"] == rows
 
-Path("driver.pid").write_text(str(os.getpid()))
+name, to_kill = sys.argv[1:]
 trainer = DataParallelTrainer(
     train_func,
-    train_loop_config={"driver": str(Path("driver.pid").resolve())},
+    train_loop_config={"to_kill": to_kill},
     scaling_config=ScalingConfig(num_workers=1),
     datasets={"train": pd.DataFrame({"x": [1.0, 2.0, 6.0]})},
     preprocessor=StandardScaler(columns=["x"]),
-    run_config=RunConfig(name="continued-with-data"),
+    run_config=RunConfig(name=name),
 )
-print("same", trainer.fit().returned, flush=True)
+print(json.dumps({"same": trainer.fit().returned}))
 """
 
 
-def test_a_killed_process_goes_on_with_the_preprocessor_that_it_had(driver):
-    assert driver(CONTINUED).wait() == -signal.SIGKILL
-    again = driver(CONTINUED)
-    assert again.wait() == 0, again.output
-    assert "same [True]" in again.output
-    assert "fitting" not in again.output
+def test_a_killed_process_goes_on_with_the_preprocessor_that_it_had(driver, run_here, tmp_path):
+    to_kill = tmp_path / "to_kill"
+    killed = driver("import os; open('to_kill', 'w').write(str(os.getpid()))" + CONTINUED, "continued", str(to_kill))
+    assert killed.wait() == -signal.SIGKILL
+    assert "fitting" in killed.output
+    to_kill.unlink()  # now it is the session's process, which nobody should kill
+    assert run_here(CONTINUED, "continued", str(to_kill)) == {"same": [True]}
+    assert "continued" in run_here.output
+    assert "fitting" not in run_here.output
 
 
 def test_data_that_turn_out_broken_while_training_are_named(tmp_path, monkeypatch):

@@ -6,12 +6,13 @@ import os
 import signal
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from trainlib import FailureConfig, RunConfig, ScalingConfig, session
+from trainlib import FailureConfig, Result, RunConfig, ScalingConfig, session
 from trainlib.horovod import HorovodTrainer
 from trainlib.tensorflow import ReportCheckpointCallback, TensorflowCheckpoint, TensorflowTrainer
 from trainlib.tensorflow._checkpoint import Progress
@@ -36,17 +37,30 @@ def generated_files() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("__autograph_generated_file*"))
 
 
-def trained(**callback):
-    return TensorflowTrainer(fit, train_loop_config={"callback": callback}).fit()
+def fitting(**callback) -> TensorflowTrainer:
+    return TensorflowTrainer(fit, train_loop_config={"callback": callback})
+
+
+def fit_side_by_side(*trainers: TensorflowTrainer) -> list[Result]:
+    """Trainings of one worker each, most of whose time is TensorFlow's import."""
+    with ThreadPoolExecutor(len(trainers)) as threads:
+        return list(threads.map(lambda trainer: trainer.fit(), trainers))
 
 
 @pytest.fixture(scope="module")
-def first():
-    """One training, which several tests look at or go on from."""
+def first_and_chosen():
     before = generated_files()
-    result = trained()
+    results = fit_side_by_side(
+        fitting(), fitting(metrics={"train_loss": "loss"}, report_metrics_on="epoch_end", checkpoint_on="train_end")
+    )
     assert generated_files() <= before, "TensorFlow's workers clear up after themselves"
-    return result
+    return results
+
+
+@pytest.fixture(scope="module")
+def first(first_and_chosen):
+    """One training, which several tests look at or go on from."""
+    return first_and_chosen[0]
 
 
 def test_every_epoch_is_reported_and_saved_and_the_model_can_be_had_back(first):
@@ -61,8 +75,8 @@ def test_every_epoch_is_reported_and_saved_and_the_model_can_be_had_back(first):
     assert int(model.optimizer.iterations) == 3, "with the state of its optimizer"
 
 
-def test_metrics_are_chosen_and_renamed_and_events_too():
-    result = trained(metrics={"train_loss": "loss"}, report_metrics_on="epoch_end", checkpoint_on="train_end")
+def test_metrics_are_chosen_and_renamed_and_events_too(first_and_chosen):
+    _, result = first_and_chosen
     table = result.metrics_dataframe
     assert "mae" not in table
     assert table["train_loss"].notna().sum() >= 3
@@ -137,14 +151,14 @@ def fits_on(config: dict) -> int:
 
 
 def test_a_training_goes_on_from_the_checkpoint_of_another(first):
-    second = TensorflowTrainer(
-        fits_on, train_loop_config={"itself": False}, resume_from_checkpoint=first.checkpoint
-    ).fit()
+    second, third = fit_side_by_side(
+        *(
+            TensorflowTrainer(fits_on, train_loop_config={"itself": itself}, resume_from_checkpoint=first.checkpoint)
+            for itself in (False, True)
+        )
+    )
     assert second.returned == [2], "three epochs of five were done"
     assert TensorflowCheckpoint(second.checkpoint.path).progress == Progress(fit=0, epochs=5)
-    third = TensorflowTrainer(
-        fits_on, train_loop_config={"itself": True}, resume_from_checkpoint=first.checkpoint
-    ).fit()
     assert third.returned == [5], "who asks for the checkpoint resumes from it himself"
 
 

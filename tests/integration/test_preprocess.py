@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
+from tests.integration.conftest import Driver
 from trainlib import _storage as storage
 from trainlib._data.manifest import PreprocessedData
 from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
@@ -29,10 +31,9 @@ def people(rows: int = 100) -> pd.DataFrame:
     return table.assign(day=rng.permutation(rows), label=np.arange(rows) % 3)
 
 
-def prepared(source, tmp_path: Path, said: list[str] | None = None, **spec) -> PreprocessedData:
+def prepared(source, tmp_path: Path, say: Callable[[str], None] = lambda text: None, **spec) -> PreprocessedData:
     settings = {"target": "label", "storage_path": str(tmp_path / "prepared"), **spec}
-    tell = said.append if said is not None else lambda text: None
-    return run_preprocessing(plan_preprocessing(PreprocessSpec(source=str(source), **settings)), tell)
+    return run_preprocessing(plan_preprocessing(PreprocessSpec(source=str(source), **settings)), say)
 
 
 def parts(data: PreprocessedData) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -69,7 +70,7 @@ def test_rows_are_split_as_asked_for(source, tmp_path, by):
 
 def test_a_preprocessor_is_fitted_on_the_training_part(source, tmp_path):
     said: list[str] = []
-    data = prepared(source, tmp_path, said, steps=SCALED)
+    data = prepared(source, tmp_path, said.append, steps=SCALED)
     train, validation = parts(data)
     assert train["x"].mean() == pytest.approx(0.0, abs=1e-9)
     assert train["x"].std(ddof=0) == pytest.approx(1.0)
@@ -107,21 +108,32 @@ def test_the_same_is_never_prepared_twice(source, tmp_path, driver):
         from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
         from trainlib._data.spec import PreprocessSpec, StepSpec
 
+        def say(text):
+            print(text, flush=True)
+
         steps = [StepSpec(name="StandardScaler", columns=["x"])]
         spec = PreprocessSpec(source=sys.argv[1], target="label", storage_path=sys.argv[2], steps=steps)
-        print("in", run_preprocessing(plan_preprocessing(spec), print).folder)
+        say(f"in {run_preprocessing(plan_preprocessing(spec), say).folder}")
     """
-    folder = tmp_path / "prepared"
-    both = [driver(script, str(source), str(folder)) for _ in range(2)]
-    assert [process.wait() for process in both] == [0, 0], both[0].output + both[1].output
-    outputs = sorted((process.output for process in both), key=len)
-    assert "already preprocessed" in outputs[0], "of two processes at once, one did it and the other waited"
-    assert "writing" not in outputs[0]
-    assert "writing train" in outputs[1]
+    others: list[Driver] = []
     said: list[str] = []
-    data = prepared(source, tmp_path, said, steps=SCALED)
+
+    def start_another_one_in_the_midst_of_it(text: str) -> None:
+        said.append(text)
+        if not others:
+            others.append(driver(script, str(source), str(tmp_path / "prepared")))
+            others[0].wait_for(lambda: "another process is preprocessing the same data: waiting" in others[0].output)
+
+    data = prepared(source, tmp_path, start_another_one_in_the_midst_of_it, steps=SCALED)
+    (other,) = others
+    assert other.wait() == 0, other.output
+    assert "already preprocessed" in other.output, "of two processes at once, one did it and the other waited"
+    assert "writing" not in other.output
+    assert "writing train" in said
+    assert f"in {data.folder}" in other.output
+    said.clear()
+    assert prepared(source, tmp_path, said.append, steps=SCALED) == data
     assert said == [f"already preprocessed: {data.folder}"]
-    assert f"in {data.folder}" in outputs[0]
 
     source.write_text(source.read_text().replace("p3", "p4"))
     changed = prepared(source, tmp_path, steps=SCALED)
@@ -152,7 +164,7 @@ def test_a_store_that_is_no_disk_keeps_it_too(source, tmp_path):
     assert data.train.startswith(data.folder)
     assert data.folder.startswith(root)
     said: list[str] = []
-    assert prepared(source, tmp_path, said, storage_path=root) == data
+    assert prepared(source, tmp_path, said.append, storage_path=root) == data
     assert said == [f"already preprocessed: {data.folder}"]
 
 

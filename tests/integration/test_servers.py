@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -16,8 +19,10 @@ from uuid import UUID
 
 import pytest
 from mlflow import MlflowClient
+from mlflow.entities import Run
 
 from tests import process_logs
+from tests.integration.conftest import drivers
 
 CLUSTER = """
 import sys
@@ -61,6 +66,17 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def copy_database(source: Path, target: Path) -> None:
+    """Prefect's database of the session, if there is one already: to make another takes Prefect some ten seconds."""
+    target.mkdir()
+    if (source / "prefect.db").exists():
+        with (
+            closing(sqlite3.connect(source / "prefect.db")) as before,
+            closing(sqlite3.connect(target / "prefect.db")) as after,
+        ):
+            before.backup(after)
+
+
 def wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
     deadline = time.monotonic() + 120
     while True:
@@ -82,9 +98,11 @@ def servers(tmp_path_factory) -> Iterator[Servers]:
         "PREFECT_HOME": str(folder / "prefect"),
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # seven processes that would only take time to start
+        "RAY_health_check_period_ms": "1000",  # Ray gives a lost node up after five seconds, and not after fifteen
     }
     for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
         environment.pop(name, None)
+    copy_database(Path(os.environ["PREFECT_HOME"]), folder / "prefect")
     started: list[subprocess.Popen] = []
 
     def start(name: str, *command: str, **options) -> subprocess.Popen:
@@ -144,107 +162,126 @@ SCRIPT = """
     from trainlib import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, session
     from trainlib.torch import TorchTrainer
 
+    def place():
+        names = ["RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "WORLD_SIZE"]
+        context = session.get_context()
+        own = [context.get_world_rank(), context.get_local_rank(), context.get_local_world_size(), context.get_node_rank()]
+        return {"own": own, "torch": [int(os.environ[name]) for name in names]}
+
     def train_func(config):
         import torch.distributed as dist
 
+        attempt, folder = session.get_context().get_attempt(), Path(config["folder"])
+        (folder / f"place-{attempt}-{session.get_world_rank()}.json").write_text(json.dumps(place()))
         checkpoint = session.get_checkpoint()
         start = checkpoint.to_dict()["epoch"] + 1 if checkpoint else 0
-        mark = Path(config["mark"])
         for epoch in range(start, 6):
             total = torch.ones(1)
             dist.all_reduce(total)
             session.report(
                 {"epoch": epoch, "start": start, "total": total}, checkpoint=Checkpoint.from_dict({"epoch": epoch})
             )
-            if epoch == 3 and not mark.exists():
+            if (attempt, epoch) in ((1, 3), (2, 4)):
                 dist.barrier()
-                time.sleep(2)
-                if config["way"] == "kill" and session.get_world_rank() == 1:
-                    mark.touch()
+                time.sleep(2)  # until the checkpoint is kept
+                if attempt == 1 and session.get_world_rank() == 1:
                     os.kill(os.getpid(), signal.SIGKILL)
-                if session.get_world_rank() == 0:
-                    Path(config["waiting"]).touch()
+                if attempt == 2 and session.get_world_rank() == 0:
+                    (folder / "waiting").touch()
                 dist.barrier()
                 time.sleep(60)
-        return [session.get_world_rank(), session.get_local_rank(), session.get_local_world_size(), session.get_node_rank()]
 
-    way, mark, waiting, name = sys.argv[1:]
     result = TorchTrainer(
         train_func,
-        train_loop_config={"way": way, "mark": mark, "waiting": waiting},
+        train_loop_config={"folder": sys.argv[1]},
         scaling_config=ScalingConfig(num_workers=4),
         run_config=RunConfig(
-            name=name,
             checkpoint_config=CheckpointConfig(num_to_keep=2),
-            failure_config=FailureConfig(max_failures=int(way == "kill"), max_preemptions=int(way == "swap")),
+            failure_config=FailureConfig(max_failures=1, max_preemptions=1),
         ),
     ).fit()
     print(json.dumps({
         "run_id": result.run_id, "flow_run_id": result.flow_run_id, "url": result.run_url, "attempts": result.attempts,
-        "places": result.returned, "start": result.metrics["start"], "total": result.metrics["total"],
+        "total": result.metrics["total"],
         "checkpoint": result.checkpoint.get_internal_representation(), "epoch": result.checkpoint.to_dict()["epoch"],
     }))
 """
 
 
-@pytest.fixture
-def outcome_of(servers: Servers, driver, tmp_path) -> Callable:
-    def run(way: str) -> tuple[dict, object]:
-        mark, waiting = tmp_path / "mark", tmp_path / "waiting"
-        process = driver(
-            SCRIPT,
-            way,
-            str(mark),
-            str(waiting),
-            f"servers-{way}",
-            own_server=True,
-            own_ray=True,
-            **servers.environment(),
-        )
-        if way == "swap":
-            process.wait_for(waiting.exists)
-            mark.touch()
-            servers.swap_node()
+@dataclass
+class Outcome:
+    """What a training on the servers has left behind."""
+
+    printed: dict
+    run: Run
+    folder: Path
+
+    def places(self, attempt: int) -> list[dict]:
+        """Where each rank of an attempt was, by its own account and by torch's variables."""
+        return [json.loads((self.folder / f"place-{attempt}-{rank}.json").read_text()) for rank in range(4)]
+
+
+@pytest.fixture(scope="module")
+def outcome(servers: Servers, tmp_path_factory) -> Outcome:
+    """A training that loses a worker in its first attempt and a node in its second."""
+    folder = tmp_path_factory.mktemp("training")
+    with drivers(folder) as driver:
+        process = driver(SCRIPT, str(folder), own_server=True, own_ray=True, **servers.environment())
+        process.wait_for((folder / "waiting").exists)
+        servers.swap_node()
         assert process.wait(timeout=180) == 0, process.output
-        return process.last_json(), MlflowClient(servers.mlflow).get_run(process.last_json()["run_id"])
-
-    return run
-
-
-def check(outcome: dict, servers: Servers) -> None:
-    assert outcome["attempts"] == 2
-    assert outcome["start"] == 4, "the retry resumes from a checkpoint that went through the tracking server"
-    assert outcome["total"] == 4.0, "all four ranks took part"
-    assert outcome["places"] == [[0, 0, 2, 0], [1, 1, 2, 0], [2, 0, 2, 1], [3, 1, 2, 1]], "ranks are ordered by node"
-    assert outcome["epoch"] == 5
-    assert outcome["checkpoint"][0] == "uri"
-    assert outcome["checkpoint"][1].startswith("mlflow-artifacts:/")
-    assert outcome["url"].startswith(servers.mlflow)
-    points = MlflowClient(servers.mlflow).get_metric_history(outcome["run_id"], "epoch")
-    assert [(point.step, point.value) for point in points] == [(epoch + 1, float(epoch)) for epoch in range(6)]
+    printed = process.last_json()
+    return Outcome(printed, MlflowClient(servers.mlflow).get_run(printed["run_id"]), folder)
 
 
-def test_a_killed_worker_on_servers(servers, outcome_of, tmp_path):
-    outcome, run = outcome_of("kill")
-    check(outcome, servers)
-    assert run.info.status == "FINISHED"
+def points(servers: Servers, run_id: str, metric: str) -> list[tuple[int, float]]:
+    history = MlflowClient(servers.mlflow).get_metric_history(run_id, metric)
+    return [(point.step, point.value) for point in history]
+
+
+def assert_all_ranks_are_in_place(places: list[dict]) -> None:
+    expected = [[0, 0, 2, 0], [1, 1, 2, 0], [2, 0, 2, 1], [3, 1, 2, 1]]
+    assert [place["own"] for place in places] == expected, "ranks are ordered by node"
+    assert [place["torch"] for place in places] == [[*place, 4] for place in expected]
+
+
+def test_a_killed_worker_on_servers(servers, outcome):
+    printed, run = outcome.printed, outcome.run
     assert '"outcome": "worker"' in run.data.tags["trainlib.attempt.001"]
-    assert run.data.tags["prefect.flow_run_url"] == f"{servers.prefect}/runs/flow-run/{outcome['flow_run_id']}"
+    assert points(servers, run.info.run_id, "start")[4] == (5, 4.0), (
+        "the retry resumes from a checkpoint that went through the tracking server"
+    )
+    assert_all_ranks_are_in_place(outcome.places(attempt=1))
+    assert_all_ranks_are_in_place(outcome.places(attempt=2))
+    assert run.info.status == "FINISHED"
+    assert run.data.tags["prefect.flow_run_url"] == f"{servers.prefect}/runs/flow-run/{printed['flow_run_id']}"
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     with temporary_settings({PREFECT_API_URL: f"{servers.prefect}/api"}), get_client(sync_client=True) as client:
-        state = client.read_flow_run(UUID(outcome["flow_run_id"])).state
+        state = client.read_flow_run(UUID(printed["flow_run_id"])).state
     assert state is not None
     assert state.type.value == "COMPLETED"
+
+
+def test_a_lost_node_is_a_preemption_with_its_own_budget(servers, outcome):
+    """The one failure that is allowed has already happened."""
+    assert '"outcome": "preempted"' in outcome.run.data.tags["trainlib.attempt.002"]
+    assert points(servers, outcome.run.info.run_id, "start")[5] == (6, 5.0), "and it resumes, too"
+    assert_all_ranks_are_in_place(outcome.places(attempt=3))
+
+
+def test_a_training_that_was_retried_twice_is_whole(servers, outcome):
+    printed, run = outcome.printed, outcome.run
+    assert printed["attempts"] == 3
+    assert printed["total"] == 4.0, "all four ranks took part"
+    assert printed["epoch"] == 5
+    assert printed["checkpoint"][0] == "uri"
+    assert printed["checkpoint"][1].startswith("mlflow-artifacts:/")
+    assert printed["url"].startswith(servers.mlflow)
+    assert points(servers, run.info.run_id, "epoch") == [(epoch + 1, float(epoch)) for epoch in range(6)]
     models = MlflowClient(servers.mlflow).search_logged_models(
         [run.info.experiment_id], filter_string=f"source_run_id = '{run.info.run_id}'"
     )
     assert sorted(model.name for model in models) == ["checkpoint_000004", "checkpoint_000005"]
     assert list(Path("/tmp").glob(f"trainlib-{run.info.run_id}")) == [], "no staged file is left"
-
-
-def test_a_lost_node_is_a_preemption_with_its_own_budget(servers, outcome_of):
-    outcome, run = outcome_of("swap")
-    check(outcome, servers)
-    assert '"outcome": "preempted"' in run.data.tags["trainlib.attempt.001"]

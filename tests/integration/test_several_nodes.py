@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import numpy as np
-import pytest
 
 from tests.integration import backends
 from tests.integration.extra_nodes import SEAT, extra_nodes
@@ -36,33 +35,27 @@ def train_func(config):
     return place, of_framework, weights
 
 
+LAYOUT = (3, 1)
 # rank, local rank, workers on the node, node rank
-PLACES = {
-    (2, 2): [[0, 0, 2, 0], [1, 1, 2, 0], [2, 0, 2, 1], [3, 1, 2, 1]],
-    (3, 1): [[0, 0, 3, 0], [1, 1, 3, 0], [2, 2, 3, 0], [3, 0, 1, 1]],
-}
+PLACES = [[0, 0, 3, 0], [1, 1, 3, 0], [2, 2, 3, 0], [3, 0, 1, 1]]
 # rank, local rank, workers on the node; then, among the workers with that local rank: its place, and how many
 HOROVOD = [[0, 0, 3, 0, 2], [1, 1, 3, 0, 1], [2, 2, 3, 0, 1], [3, 0, 1, 1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("layout", "frameworks"),
-    [((2, 2), ["torch", "tensorflow"]), ((3, 1), ["torch", "horovod"])],
-    ids=["2 and 2 workers", "3 and 1 workers"],
-)
-def test_ranks_are_right_and_gradients_are_averaged_across_nodes(layout, frameworks):
-    returned = {}
-    with extra_nodes(layout):
-        for backend in frameworks:
-            returned[backend] = backends.trainer(backend, train_func, scaling_config=FOUR).fit().returned
+def test_ranks_are_right_and_gradients_are_averaged_across_nodes():
+    """With as many workers on one node as on the other: see ``test_servers``."""
+    with extra_nodes(LAYOUT):
+        returned = {
+            backend: backends.trainer(backend, train_func, scaling_config=FOUR).fit().returned
+            for backend in backends.BACKENDS
+        }
 
     expected = backends.fit_in_one_process(STEPS)
     for backend, workers in returned.items():
         places = [place for place, _, _ in workers]
-        assert places == PLACES[layout], backend
+        assert places == PLACES, backend
         for _, _, weights in workers:
             assert weights == workers[0][2], f"{backend}: bitwise equal on all nodes"
         np.testing.assert_allclose(workers[0][2], expected, rtol=1e-5)
-    if "horovod" in frameworks:
-        assert [of_framework for _, of_framework, _ in returned["horovod"]] == HOROVOD
-    assert [of_framework for _, of_framework, _ in returned["torch"]] == [[*place, 4] for place in PLACES[layout]]
+    assert [of_framework for _, of_framework, _ in returned["horovod"]] == HOROVOD
+    assert [of_framework for _, of_framework, _ in returned["torch"]] == [[*place, 4] for place in PLACES]

@@ -20,7 +20,7 @@ from trainlib import Checkpoint, CheckpointConfig, DataParallelTrainer, RunConfi
 from trainlib._execution.pool import pool
 from trainlib.callbacks import JsonLoggerCallback
 from trainlib.torch import TorchTrainer
-from trainlib.tune import TimeoutStopper
+from trainlib.tune.stopper import Stopper
 
 TWO = ScalingConfig(num_workers=2)
 
@@ -330,17 +330,16 @@ def test_a_worker_is_handed_on_without_a_trace_of_what_ran_in_it(users_module):
 
 
 def test_a_worker_that_cannot_be_reset_is_replaced(users_module):
-    pool.clear()
     trainer = TorchTrainer(leaves_traces, train_loop_config={"thread": True}, scaling_config=TWO)
     first, second = trainer.fit().returned, trainer.fit().returned
     assert {told["pid"] for told in first}.isdisjoint({told["pid"] for told in second})
 
 
 def test_a_worker_that_died_while_it_was_idle_is_no_failure():
-    pids = {told["pid"] for told in TorchTrainer(who_am_i, scaling_config=TWO).fit().returned}
+    pids = {told["pid"] for told in DataParallelTrainer(who_am_i, scaling_config=TWO).fit().returned}
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    assert TorchTrainer(who_am_i, scaling_config=TWO).fit().attempts == 1
+    assert DataParallelTrainer(who_am_i, scaling_config=TWO).fit().attempts == 1
 
 
 def test_idle_workers_reserve_nothing_and_are_let_go(monkeypatch):
@@ -350,13 +349,26 @@ def test_idle_workers_reserve_nothing_and_are_let_go(monkeypatch):
     assert_nothing_left_behind()
 
 
-def test_a_stopper_ends_a_training_that_reports_nothing():
+class StopsWhenThereIs(Stopper):
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __call__(self, trial_id: str, result: dict) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return self._file.exists()
+
+
+def test_a_stopper_ends_a_training_that_reports_nothing(tmp_path):
     def silent() -> None:
         session.report({"step": 1})
+        time.sleep(0.5)
+        (tmp_path / "stop").touch()
         time.sleep(60)
 
     started = time.monotonic()
-    run_config = RunConfig(stop=TimeoutStopper(6))
+    run_config = RunConfig(stop=StopsWhenThereIs(tmp_path / "stop"))
     result = DataParallelTrainer(silent, run_config=run_config).fit()
     assert result.metrics["step"] == 1
     assert time.monotonic() - started < 40

@@ -35,6 +35,7 @@ SCRIPT = """
 
 
 def test_ray_can_be_shut_down_and_started_between_trainings(driver):
-    process = driver(SCRIPT, own_ray=True)
+    # Each Ray would start a process for every CPU in advance, of which the trainings here use one.
+    process = driver(SCRIPT, own_ray=True, RAY_prestart_worker_first_driver="0")
     assert process.wait(180) == 0, process.output
     assert process.output.strip().endswith("alive")
