@@ -22,7 +22,7 @@ def members(*hosts: str) -> list[Member]:
 
 
 def raised(error: Exception, at: float) -> Failed:
-    return Failed(pickle.dumps(error), f"{type(error).__name__}: {error}", "", at)
+    return Failed(pickle.dumps(error), f"{type(error).__name__}: {error}", "", (), at)
 
 
 def blamed(hosts: list[str], failed: dict[int, Failed]) -> tuple[int | None, Cause]:
