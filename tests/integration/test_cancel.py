@@ -69,6 +69,7 @@ def interrupt(folder, newest_run) -> Callable[..., list[float]]:
         sent.append(time.monotonic())
         if how == "cancel":
             cancel(flow_run_id)
+            (folder / "cancelled").touch()
         else:
             os.kill(os.getpid(), signal.SIGINT if how == "Ctrl-C" else signal.SIGTERM)
 
@@ -169,6 +170,26 @@ def test_a_training_in_a_thread_of_the_user_can_be_cancelled(folder, interrupt, 
     assert saved(registry, run) == [0, 1]
     assert run.info.status == "KILLED"
     assert flow_state(run.data.tags["trainlib.flow_run_id"]) == "CANCELLED"
+
+
+def test_a_training_that_is_over_when_it_is_cancelled_gives_its_result(
+    folder, interrupt, newest_run, flow_state, monkeypatch
+):
+    def train_func(config: dict[str, Any]) -> None:
+        session.report({"epoch": 0})
+        (config["folder"] / "reported-0").touch()
+        while not (config["folder"] / "cancelled").exists():
+            time.sleep(0.05)
+
+    name = f"cancelled-too-late-{os.getpid()}"
+    monkeypatch.setattr("trainlib.flows._cancelling.LOOK_S", 60.0)
+    interrupt(name, "cancel")
+    result = DataParallelTrainer(
+        train_func, train_loop_config={"folder": folder}, run_config=RunConfig(name=name, verbose=0)
+    ).fit()
+    assert result.metrics["epoch"] == 0
+    assert newest_run(name).info.status == "FINISHED"
+    assert flow_state(result.flow_run_id) == "CANCELLED", "Prefect accepts nothing else"
 
 
 def test_a_sweep_that_is_cancelled_keeps_the_checkpoints_of_its_trials(

@@ -35,3 +35,26 @@ def test_without_a_signal_nothing_is_raised():
     with remembered():
         raise_lost()
     raise_lost()
+
+
+def test_no_handler_is_replaced():
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with remembered():
+        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_an_event_loop_hears_of_the_signals_that_arrived_meanwhile():
+    heard, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    handler = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    before = signal.set_wakeup_fd(wakes)
+    try:
+        with remembered():
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert os.read(heard, 10) == bytes([signal.SIGTERM])
+        assert signal.set_wakeup_fd(before) == wakes
+    finally:
+        signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGTERM, handler)
+        os.close(heard)
+        os.close(wakes)
