@@ -15,7 +15,7 @@ from typing import Protocol
 from tests.chaos.scene import Scene
 from tests.chaos.store import FAILS
 
-AWAY_S = 3.0
+AWAY_S = 2.0
 """How long something is away, stopped or full."""
 
 

@@ -17,6 +17,10 @@ from ray._private.state import GlobalState
 from ray._raylet import GcsClientOptions
 
 CPUS = 6
+AWAY_S = 2.0
+"""How long there is no GCS."""
+NOTICES = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
+"""How soon it notices that a node is lost. By default it takes a quarter of a minute."""
 
 
 class RayCluster:
@@ -35,7 +39,7 @@ class RayCluster:
     def lose_gcs(self) -> None:
         """The GCS is killed. A while later, somebody starts all of Ray again at the same address."""
         self._head.kill_gcs_server()
-        time.sleep(3.0)
+        time.sleep(AWAY_S)
         self.stop()
         self._start()
 
@@ -63,7 +67,7 @@ class RayCluster:
 
     def _start(self) -> None:
         self._head = Node(
-            _settings(0, gcs_server_port=self._port, include_dashboard=False, no_monitor=True),
+            _settings(0, gcs_server_port=self._port, include_dashboard=False, no_monitor=True, _system_config=NOTICES),
             head=True,
             shutdown_at_exit=True,
             spawn_reaper=False,

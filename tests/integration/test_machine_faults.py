@@ -22,15 +22,16 @@ from trainlib.callbacks import Callback
 
 STEPS = 30
 
-SCRIPT = """
-    import json, os, subprocess, sys, time
-    from pathlib import Path
-
-    # What it prints goes through another process, and so to a terminal that works when the disk is full.
+# What a script prints goes through another process then, and so to a terminal that works when the disk is full.
+THROUGH_A_PIPE = """
+    import os, subprocess
     terminal = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     os.dup2(terminal.stdin.fileno(), 1)
     os.dup2(terminal.stdin.fileno(), 2)
-
+"""
+SCRIPT = """
+    import json, os, sys, time
+    from pathlib import Path
     from trainlib import Checkpoint, DataParallelTrainer, RunConfig, ScalingConfig, TrainingFailedError, session
 
     def train_func(config):
@@ -109,9 +110,11 @@ def full_disk(pids: list[int]) -> Iterator[None]:
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_a_failure_of_storage_and_a_rerun_goes_on(driver, tmp_path, curve, registry, newest_run):
+def test_a_full_disk_is_a_failure_of_storage_and_a_rerun_goes_on(
+    driver, run_here, tmp_path, curve, registry, newest_run
+):
     name = f"full-disk-{os.getpid()}"
-    process = driver(SCRIPT, name, str(tmp_path), "10")
+    process = driver(THROUGH_A_PIPE + SCRIPT, name, str(tmp_path), "10")
     process.wait_for((tmp_path / "step-3").exists)
     workers = [int(path.name.partition("-")[2]) for path in tmp_path.glob("worker-*")]
     with full_disk([process.process.pid, *workers]):
@@ -125,9 +128,7 @@ def test_a_full_disk_is_a_failure_of_storage_and_a_rerun_goes_on(driver, tmp_pat
     run = newest_run(name)
     assert run.info.status == "FAILED"
 
-    again = driver(SCRIPT, name, str(tmp_path), "10")
-    assert again.wait() == 0, again.output
-    told = again.last_json()
+    told = run_here(SCRIPT, name, str(tmp_path), "10")
     assert told["run_id"] == run.info.run_id, "a machine let it down, so the next process goes on with it"
     assert told["start"] >= 1
     assert curve(run.info.run_id, "step") == [(step + 1, float(step)) for step in range(10)]
