@@ -17,7 +17,7 @@ from trainlib.tune import TuneConfig, Tuner
 SCALE = float(os.environ.get("SCALE", "1"))
 TRAININGS, TRIALS, REPORTS = round(200 * SCALE), round(300 * SCALE), round(200_000 * SCALE)
 WARM_UP = 25
-MORE = 5.0
+MORE = 10.0
 """Megabytes that a process may have grown by, whatever it has done: memory is not given back to the last page."""
 QUEUES = 30.0
 """Megabytes that reports may take on their way."""
