@@ -33,11 +33,11 @@ def cancel(flow_run_id: str) -> None:
 
 
 def train_func(config: dict[str, Any]) -> None:
-    """Reports two checkpoints, whose uploads take a second each, and then hangs, unless it is told to go on."""
+    """Reports two checkpoints, whose uploads take a while, and then hangs, unless it is told to go on."""
     from tests.integration import flaky_store
 
     os.environ[flaky_store.ROOT] = config["folder"]
-    os.environ[flaky_store.SECONDS] = "1"
+    os.environ[flaky_store.SECONDS] = "0.7"
     folder, trial = Path(config["folder"]), config.get("x", 0)
     checkpoint = session.get_checkpoint()
     start = checkpoint.to_dict()["epoch"] + 1 if checkpoint else 0

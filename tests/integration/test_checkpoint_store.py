@@ -74,6 +74,20 @@ def test_a_checkpoint_that_is_being_copied_stays_until_it_has_been(new_store):
     store.close()
 
 
+def test_a_checkpoint_that_is_recorded_twice_is_saved_once(new_store):
+    """Whoever was interrupted while recording a report records it again."""
+    store = new_store("twice")
+    folder = stage(store, 0)
+    assert not store.has_heard_of(0)
+    first, second = commit(store, 0, folder), commit(store, 0, folder)
+    assert first == second
+    assert store.settle() == []
+    assert store.has_heard_of(0)
+    assert [saved.index for saved in found(store).saved] == [0]
+    assert found(store).unfinished == ()
+    store.close()
+
+
 def test_a_checkpoint_becomes_visible_when_its_files_and_its_metrics_are_there(new_store):
     store = new_store("order")
     folder = stage(store, 0)

@@ -102,6 +102,8 @@ class CheckpointStore:
         """Guards what is saved and what is held, so that nothing is held that is about to be deleted."""
         self._to_delete: list[SavedCheckpoint] = []
         """Those that could not be deleted when they should have been."""
+        self._created: dict[int, SavedCheckpoint] = {}
+        """Those that MLflow knows, and that are not settled."""
         self._commits: dict[int, Future[None]] = {}
         self._gave_up = False
         """Whether commits were left under way, because somebody ended the training."""
@@ -149,6 +151,7 @@ class CheckpointStore:
     def attempt_starts(self) -> SavedCheckpoint | None:
         """Another attempt begins. Gives the checkpoint that it starts from, which is kept while the attempt lasts."""
         self.in_use = newest = self.newest()
+        self._created = {}
         self.settled = newest.index if newest is not None else -1
         return newest
 
@@ -193,9 +196,24 @@ class CheckpointStore:
         location = location_of(model, index, self._client.tracking_uri)
         return SavedCheckpoint(index, iteration, model.model_id, location, score, dict(metrics), seconds)
 
+    def has_heard_of(self, index: int) -> bool:
+        """Whether the checkpoint with this number is being saved, is saved, or could not be."""
+        return index <= self.settled or index in self._commits
+
     def create_in_background(self, **facts: Any) -> Future[SavedCheckpoint]:
-        """:meth:`create` a checkpoint while the training goes on: MLflow may be away."""
-        return self._creations.submit(self.create, **facts)
+        """:meth:`create` a checkpoint while the training goes on: MLflow may be away.
+
+        One that is being saved already is not created again: whoever was interrupted while recording a report records it
+        once more, and cannot know how far it came.
+        """
+        return self._creations.submit(self._create_once, facts)
+
+    def _create_once(self, facts: dict[str, Any]) -> SavedCheckpoint:
+        self._created = {index: created for index, created in self._created.items() if index > self.settled}
+        index = facts["index"]
+        if index not in self._created:
+            self._created[index] = self.create(**facts)
+        return self._created[index]
 
     def commit_in_background(
         self,
@@ -210,10 +228,14 @@ class CheckpointStore:
 
         First ``upload`` brings the staged ``folder`` to the checkpoint's location, then ``flush_metrics`` is called,
         and then the checkpoint becomes visible: it must never be newer than the metrics that lead up to it.
+
+        A checkpoint is committed once, however often this is called for it.
         """
         self._commits = {n: commit for n, commit in self._commits.items() if not commit.done() or commit.exception()}
 
         def commit() -> None:
+            if index <= self.settled:
+                return
             try:
                 self._commit(pending.result(), folder, upload, flush_metrics)
             finally:
@@ -282,10 +304,6 @@ class CheckpointStore:
             self._commit(pending, str(folder), upload=_upload_from_here, flush_metrics=lambda: None)
         finally:
             shutil.rmtree(folder.parent, ignore_errors=True)
-
-    def has_heard_of(self, index: int) -> bool:
-        """Whether the checkpoint with this number is being saved, is saved, or could not be."""
-        return index <= self.settled or index in self._commits
 
     def wait(self, timeout: float) -> int:
         """Wait for commits under way. Returns how many still are after ``timeout`` seconds."""

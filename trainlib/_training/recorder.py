@@ -137,7 +137,7 @@ class Recorder:
         """Somebody ends the training: give the checkpoints that were reported a few seconds to be saved.
 
         Args:
-            reports: Those that may not have been recorded yet. One that has been is not recorded twice.
+            reports: Those that may not have been recorded, or only in part. One that has been does no harm.
             fetch: As for :meth:`report`.
         """
         self._run.patience.hurry(_HURRY_S)
