@@ -181,7 +181,7 @@ class WorkerSession:
                 raise
             raise CheckpointNotSavedError(
                 f"checkpoint_{index:06d} could not be written to {folder.parent.parent} on {socket.gethostname()}: "
-                f"{error.strerror or error}. Free space there; the training goes on from the checkpoint before"
+                f"{error.strerror or error}. Free space there, or set RunConfig.storage_path to a larger disk"
             ) from error
         self._next_checkpoint += 1
         with self._moved:
