@@ -27,7 +27,7 @@ LONG_S = 120
 
 def meets_a_fault(config: dict) -> None:
     """Averages for ever, unless something happens to one rank, before it joins or in its third step."""
-    wait_for_all(config, "started", config["ranks"])
+    wait_for_all(Path(config["folder"]), config["gangs"])
     if config["fault"] == "never joins" and session.get_world_rank() == config["rank"]:
         Path(config["mark"]).write_text(json.dumps([time.time(), os.getpid()]))
         return
@@ -35,8 +35,6 @@ def meets_a_fault(config: dict) -> None:
     for step in range(1000):
         assert mean(float(session.get_world_rank())) == 0.5
         session.report({"step": step})
-        if step == 2:
-            wait_for_all(config, "joined", config["joining"])
         if step == 2 and session.get_world_rank() == config["rank"]:
             Path(config["mark"]).write_text(json.dumps([time.time(), os.getpid()]))
             match config["fault"]:
@@ -54,13 +52,12 @@ def meets_a_fault(config: dict) -> None:
             time.sleep(0.05)
 
 
-def wait_for_all(config: dict, point: str, ranks: int) -> None:
-    """Wait until the ranks of all gangs have come so far: what happens then is not slowed down by others that start."""
-    folder = Path(config["folder"])
-    (folder / f"{point}-{os.getpid()}").touch()
+def wait_for_all(folder: Path, gangs: int) -> None:
+    """Wait until every rank of every gang is there: what happens then is not slowed down by processes that start."""
+    (folder / f"rank-{os.getpid()}").touch()
     deadline = time.monotonic() + LONG_S
-    while len(list(folder.glob(f"{point}-*"))) < ranks:
-        assert time.monotonic() < deadline, f"another gang has not {point}"
+    while len(list(folder.glob("rank-*"))) < 2 * gangs:
+        assert time.monotonic() < deadline, "another gang is not there"
         time.sleep(0.05)
 
 
@@ -86,10 +83,8 @@ SIDE_BY_SIDE = [
         Fault("is killed", 1, Cause.WORKER, True, 10),
         Fault("raises", 1, Cause.USER, True, 10),
     ],
-    [
-        Fault("returns early", 0, Cause.USER, False, 10),
-        Fault("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10),
-    ],
+    [Fault("returns early", 0, Cause.USER, False, 10)],
+    [Fault("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10)],
     [
         Fault("is stopped", 0, Cause.WORKER, True, 15),
         Fault("never joins", 1, Cause.USER, False, 25),
@@ -158,9 +153,9 @@ def name_of(backend: str, fault: Fault, folder: Path) -> str:
     return f"{backend} {fault} in {folder.name}"
 
 
-def failure_of(backend: str, fault: Fault, folder: Path, **ranks: int) -> Failure:
+def failure_of(backend: str, fault: Fault, folder: Path, gangs: int) -> Failure:
     mark, named = mark_of(backend, fault, folder), RunConfig(name=name_of(backend, fault, folder))
-    config = {"fault": fault.what, "rank": fault.rank, "folder": str(folder), "mark": str(mark), **ranks}
+    config = {"fault": fault.what, "rank": fault.rank, "folder": str(folder), "mark": str(mark), "gangs": gangs}
     # There is room for all of them at once.
     fifths = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.2})
     with pytest.raises(TrainingFailedError) as caught:
@@ -178,9 +173,8 @@ def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, faults):
     meet, so both ranks are killed.
     """
     pairs = [(backend, fault) for fault in faults for backend in backends.BACKENDS]
-    ranks = {"ranks": 2 * len(pairs), "joining": 2 * sum(fault.what != "never joins" for _, fault in pairs)}
     with ThreadPoolExecutor(len(pairs)) as threads:
-        failing = threads.map(lambda pair: failure_of(*pair, tmp_path, **ranks), pairs)
+        failing = threads.map(lambda pair: failure_of(*pair, tmp_path, len(pairs)), pairs)
         for backend, fault in pairs:
             if fault.what == "calls no collectives any more":
                 assert_stacks_tell(backend, fault, tmp_path)
