@@ -30,7 +30,7 @@ class PipelineSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    data: PreprocessSpec = Field(description="The data, and how to prepare them.", json_schema_extra={"position": 0})
+    data: PreprocessSpec = Field(description="The data, and how to preprocess them.", json_schema_extra={"position": 0})
     train: TrainSpec = Field(
         description="What to train. The training function gets the datasets 'train' and 'validation', and the target "
         "column's name in its config.",
@@ -61,7 +61,7 @@ class PipelineResult:
 
 @flow(name="pipeline", flow_run_name="pipeline · {spec.model_name}", persist_result=False)
 def pipeline(spec: PipelineSpec) -> PipelineResult:
-    """Prepare data, train on them, select the best checkpoint, and register it as a model.
+    """Preprocess data, train on them, select the best checkpoint, and register it as a model.
 
     Args:
         spec: What to prepare, train, select and register.
@@ -70,7 +70,7 @@ def pipeline(spec: PipelineSpec) -> PipelineResult:
 
 
 def _pipeline(spec: PipelineSpec) -> PipelineResult:
-    _step(1, f"preparing {spec.data.source}")
+    _step(1, f"preprocessing {spec.data.source}")
     data = preprocess(spec.data, say=_say if shows_trainings.get() else None)
     _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
     inspected = spec.train.on(data).inspected()

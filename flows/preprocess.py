@@ -1,4 +1,4 @@
-"""The flow that prepares data, by itself."""
+"""The flow that only preprocesses data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["preprocess"]
 
 @flow(name="preprocess", flow_run_name="preprocess · {spec.source}", persist_result=False)
 def preprocess(spec: PreprocessSpec) -> PreprocessedData:
-    """Read data, check and split them, fit preprocessors, and write Parquet. What was prepared before is used again.
+    """Read data, check and split them, fit preprocessors, and write Parquet. An earlier result is used again.
 
     Args:
         spec: What to read, how to split it, and what to apply to it.

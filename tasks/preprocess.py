@@ -1,4 +1,4 @@
-"""The preprocessing task. What was prepared before, from the same bytes in the same way, is not prepared again."""
+"""The preprocessing task. The same bytes are never preprocessed twice in the same way."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def preprocess(
     *,
     say: Callable[[str], None] | None = None,
 ) -> PreprocessedData:
-    """Read data, check and split them, fit the preprocessor on the rows for training, and keep all as Parquet.
+    """Read data, check and split them, fit the preprocessor on the training rows, and write Parquet.
 
     Args:
         spec: What to read, how to split it, and what to apply to it.
         preprocessor: Applied instead of the steps of ``spec``.
-        say: Told how far it is, besides the log of the task run.
+        say: Called with each line of progress, which also goes to the log of the task run.
     """
     logger = get_run_logger()
 
@@ -45,20 +45,20 @@ def preprocess(
         if say is not None:
             say(text)
 
-    prepared = run_preprocessing(plan_preprocessing(spec, preprocessor), tell)
-    about = f"Prepared from {prepared.source}"
-    show(partial(create_markdown_artifact, _summary(prepared), key="prepared-data", description=about))
-    return prepared
+    data = run_preprocessing(plan_preprocessing(spec, preprocessor), tell)
+    about = f"Preprocessed from {data.source}"
+    show(partial(create_markdown_artifact, _summary(data), key="preprocessed-data", description=about))
+    return data
 
 
-def _summary(prepared: PreprocessedData) -> str:
+def _summary(data: PreprocessedData) -> str:
     rows = [
-        ("source", f"`{prepared.source}`"),
-        ("rows for training", prepared.train_rows),
-        ("rows for validation", prepared.validation_rows),
-        ("columns", len(prepared.columns)),
-        ("preprocessor", f"`{prepared.preprocessor[:200]}`"),
-        ("digest", f"`{prepared.digest}`"),
-        ("kept in", f"`{prepared.folder}`"),
+        ("source", f"`{data.source}`"),
+        ("rows for training", data.train_rows),
+        ("rows for validation", data.validation_rows),
+        ("columns", len(data.columns)),
+        ("preprocessor", f"`{data.preprocessor[:200]}`"),
+        ("digest", f"`{data.digest}`"),
+        ("stored in", f"`{data.folder}`"),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser(
-        "demo", help="prepare data, train a small network on them, and register the best checkpoint"
+        "demo", help="preprocess data, train a small network on them, and register the best checkpoint"
     )
     demo.add_argument("--workers", type=int, default=2, help="processes that train together (default: %(default)s)")
     demo.add_argument("--epochs", type=int, default=12, help="epochs to train (default: %(default)s)")

@@ -23,7 +23,7 @@ DEMO = "import sys; from trainlib.cli import main; sys.exit(main(['demo', '--epo
 
 def assert_is_what_a_demo_prints(output: str, home: Path, version: str) -> None:
     """One that makes this version of its model."""
-    assert f"1/4 preparing {home / 'demo' / 'digits.csv'}" in output
+    assert f"1/4 preprocessing {home / 'demo' / 'digits.csv'}" in output
     assert "4/4 registering it as digits" in output
     assert f"digits version {version}, alias 'best'" in output
     assert "Open both UIs    trainlib up" in output
@@ -44,7 +44,7 @@ def assert_names_its_data(version: Any, home: Path) -> None:
     """A model version says which data and code it comes from, and brings what was applied to the data."""
     file = home / "demo" / "digits.csv"
     digest = inspect_source(file).digest()
-    assert version.tags["trainlib.data.train"].endswith(f"prepared from {file}, digest {digest}")
+    assert version.tags["trainlib.data.train"].endswith(f"preprocessed from {file}, digest {digest}")
     assert "1437 rows" in version.tags["trainlib.data.train"]
     assert version.tags["trainlib.code"]
     scaler = Checkpoint(version.tags["trainlib.location"]).get_preprocessor()

@@ -242,6 +242,6 @@ def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
     data = mine()
     assert data.target is None
     assert said[-1].startswith("preprocessed 80 rows for training, 20 for validation")
-    artifact = Artifact.get("prepared-data")
+    artifact = Artifact.get("preprocessed-data")
     assert artifact is not None
     assert "80" in str(artifact.data)

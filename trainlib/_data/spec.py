@@ -126,6 +126,6 @@ class PreprocessSpec(BaseModel):
     )
     storage_path: str | None = Field(
         default=None,
-        description="Folder or URI to keep the prepared data in. Default: trainlib's home folder.",
+        description="Folder or URI to store the preprocessed data in. Default: trainlib's home folder.",
         json_schema_extra={"position": 4},
     )

@@ -94,7 +94,7 @@ class CheckpointStore:
         self._experiment_id = experiment_id
         self._config = config
         self._log_dir = log_dir
-        self.in_use: SavedCheckpoint | None = None
+        self._in_use: SavedCheckpoint | None = None
         """What the present attempt started from. Its ranks read it whenever they want to, so it stays."""
         self._held: list[SavedCheckpoint] = []
         self._saved = list(saved)
@@ -150,10 +150,15 @@ class CheckpointStore:
 
     def attempt_starts(self) -> SavedCheckpoint | None:
         """Another attempt begins. Gives the checkpoint that it starts from, which is kept while the attempt lasts."""
-        self.in_use = newest = self.newest()
+        self._in_use = newest = self.newest()
         self._created = {}
         self.settled = newest.index if newest is not None else -1
         return newest
+
+    def attempt_ended(self) -> None:
+        """The attempt is over. Nobody reads the checkpoint that it started from any more."""
+        self._in_use = None
+        self.prune()
 
     def make_staging_folder(self) -> str:
         """The folder that workers write snapshots into, made where this process can see it."""
@@ -339,7 +344,7 @@ class CheckpointStore:
         One that cannot be deleted is a warning; it is tried again the next time.
         """
         with self._lock:
-            read = [self.in_use, *self._held]
+            read = [self._in_use, *self._held]
             gone = [old for old in expendable(self._saved, self._config) if old not in read]
             self._saved = [saved for saved in self._saved if saved not in gone]
             gone, self._to_delete = [*self._to_delete, *gone], []

@@ -57,7 +57,7 @@ def lineage_tags(run: Run) -> dict[str, str]:
             continue  # not one that trainlib listed
         text = f"{source['uri']}, digest {data.digest}" + (f", {rows} rows" if rows is not None else "")
         if "source" in source:
-            text += f", prepared from {source['source']}, digest {source['source_digest']}"
+            text += f", preprocessed from {source['source']}, digest {source['source_digest']}"
         found[tags.data(_NOT_IN_A_TAG.sub("_", data.name))] = text
     for of_run, of_version in ((tags.MLFLOW_SOURCE_NAME, tags.CODE), (tags.MLFLOW_GIT_COMMIT, tags.GIT_COMMIT)):
         if of_run in run.data.tags:

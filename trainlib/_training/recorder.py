@@ -199,8 +199,7 @@ class Recorder:
 
     def attempt_succeeded(self, number: int, outcome: Outcome, resumed_from: str | None) -> None:
         """The attempt is over, and its ranks read no checkpoint any more."""
-        self._run.checkpoints.in_use = None
-        self._run.checkpoints.prune()
+        self._run.checkpoints.attempt_ended()
         self._run.record_success(AttemptRecord(number, outcome, resumed_from))
 
     def attempt_cancelled(self, number: int, resumed_from: str | None) -> None:
