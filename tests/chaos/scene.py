@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -24,10 +25,13 @@ START_S = 120.0
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on. It is none of those that the kernel gives to connections: while a server is away,
+    nobody else gets its port."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("0.0.0.0", port))
+            return port
 
 
 class PrefectServer:
@@ -136,7 +140,7 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.mlflow = MlflowServer(folder)
+        self.mlflow = MlflowServer(folder, free_port())
         self.prefect = PrefectServer(folder)
         self.ray = Ray(folder)
 

@@ -17,10 +17,10 @@ from tests import process_logs
 class MlflowServer:
     """A tracking server with its database and its artifacts in one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int | None = None) -> None:
         self._folder = folder
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind(("127.0.0.1", port or 0))
             self._port = probe.getsockname()[1]
         self.uri = f"http://127.0.0.1:{self._port}"
         self._log = folder / "mlflow.log"
