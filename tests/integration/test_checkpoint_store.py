@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,14 @@ def test_a_checkpoint_that_is_recorded_twice_is_saved_once(new_store):
     store = new_store("twice")
     folder = stage(store, 0)
     assert not store.has_heard_of(0)
-    first, second = commit(store, 0, folder), commit(store, 0, folder)
+    both_recorded = threading.Event()
+
+    def upload(path: str, location: str) -> None:
+        both_recorded.wait()
+        shutil.move(path, location)
+
+    first, second = commit(store, 0, folder, upload=upload), commit(store, 0, folder, upload=upload)
+    both_recorded.set()
     assert first == second
     assert store.settle() == []
     assert store.has_heard_of(0)
