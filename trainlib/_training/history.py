@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -85,12 +86,20 @@ class History:
         return self.last
 
     def finished(self) -> dict[str, Any]:
-        """The last result, marked as such; whoever holds it from before keeps it as it was."""
-        return {**self.last, "done": True} if self.last else {}
+        """The last result, marked as such; whoever holds it from before keeps it as it was.
+
+        A process that continues a training may find nothing left to report. The last result is then that of an earlier one.
+        """
+        last = self.last or self._last_before()
+        return {**last, "done": True} if last else {}
 
     def rows(self) -> Sequence[dict[str, Any]]:
         """A row for each iteration, also of those that another process reported."""
         return self._rows.snapshot()
+
+    def _last_before(self) -> dict[str, Any]:
+        newest = deque(self._rows.snapshot(), maxlen=1)
+        return {**newest[0], **self._fixed} if newest else {}
 
     def _autofilled(self, report: Report) -> dict[str, Any]:
         now = self._reported = time.monotonic()

@@ -126,3 +126,21 @@ def test_on_a_full_disk_rows_stay_in_memory(tmp_path):
         report(history, iteration, step=iteration)
     assert (folder / "rows").exists()
     assert [row["step"] for row in history.rows()] == list(range(1, LONG + IN_MEMORY + 1))
+
+
+def test_the_result_of_a_training_with_nothing_left_to_report_is_its_last_one(tmp_path):
+    """As after a kill that came between the last checkpoint and the end."""
+    history = begin(tmp_path / "rows", newest_iteration=2, rows=RowSpool(tmp_path / "rows", earlier_rows()))
+    assert history.finished() == {
+        "training_iteration": 2,
+        "loss": 0.25,
+        "trial_id": "a",
+        "experiment_id": "1",
+        "config": {},
+        "done": True,
+    }
+    assert begin(tmp_path / "none").finished() == {}
+
+
+def earlier_rows() -> list[dict]:
+    return [{"training_iteration": 1, "loss": 0.5}, {"training_iteration": 2, "loss": 0.25}]
