@@ -1,4 +1,4 @@
-"""The command line: ``trainlib demo``, ``up``, ``stacks``, ``backup`` and ``restore``."""
+"""The command line: ``trainlib demo``, ``up``, ``stacks``, ``rerun``, ``backup`` and ``restore``."""
 
 from __future__ import annotations
 
@@ -46,6 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "a cluster: all threads, the one of the training function first. The training goes on undisturbed.",
     )
     stacks.add_argument("run", help="the id or the name of its MLflow run; of a sweep, all trials that run are shown")
+    rerun = commands.add_parser(
+        "rerun",
+        help="run a training again, exactly as it was",
+        description="Run a training again, from its beginning, as a new run: with the same function, config and data, and the "
+        "same versions of Python and all packages. If something is no longer the same, say what, and do not run it.",
+    )
+    rerun.add_argument("run", help="the id or the name of its MLflow run")
+    rerun.add_argument("--name", help="the name of the new run (default: that of the old one, marked as a rerun)")
+    rerun.add_argument("--anyway", action="store_true", help="run it even if something is no longer the same")
     backup = commands.add_parser(
         "backup", help="copy the home folder and both local databases into a new folder, also while trainings run"
     )
@@ -56,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "stacks":
             return show_stacks(options.run)
+        if options.command == "rerun":
+            return run_again(options.run, options.name, options.anyway)
         if options.command == "backup":
             return back_up_home(options.folder)
         if options.command == "restore":
@@ -108,6 +119,23 @@ def show_stacks(run: str) -> int:
 
     for name, text in stacks_of(run):
         print(f"{name}\n\n{text}\n")  # as it is: stacks are searched and pasted
+    return 0
+
+
+def run_again(run: str, name: str | None, anyway: bool) -> int:
+    """Run a training again, unless something has changed since."""
+    from trainlib._rerun import plan_rerun
+
+    console = Console(highlight=False)
+    plan = plan_rerun(run, name)
+    for change in plan.changes:
+        console.print(f"Not as it was in MLflow run {plan.run_id}: {change}", soft_wrap=True, markup=False)
+    if plan.changes and not anyway:
+        raise ValueError(
+            "it was not run, since it would not be the same training. Pass --anyway to run it all the same"
+        )
+    result = plan.trainer.fit()
+    console.print(f"MLflow run {result.run_url}", soft_wrap=True, markup=False)
     return 0
 
 

@@ -11,7 +11,7 @@ from trainlib import _storage as storage
 
 @dataclass(frozen=True)
 class KeptFile:
-    """A file with a folder of its own. Stores that hold no single files hold folders."""
+    """A file in a small folder. Stores that hold no single files hold folders."""
 
     folder: str
     name: str
@@ -27,20 +27,30 @@ class KeptFile:
             return None
         with tempfile.TemporaryDirectory() as temporary:
             storage.download(location, Path(temporary))
-            return (Path(temporary) / self.name).read_bytes()
+            file = Path(temporary) / self.name
+            return file.read_bytes() if file.exists() else None
 
-    def save(self, artifact_uri: str, data: bytes) -> None:
-        """Keep this with a run, in place of what it kept before."""
+    def save(self, artifact_uri: str, data: bytes, **beside: bytes) -> None:
+        """Keep this with a run, in place of what its folder had before.
+
+        Args:
+            artifact_uri: Where the artifacts of the run are.
+            data: The file.
+            beside: Other files of the same folder, by name.
+        """
         location = self.location(artifact_uri)
         storage.delete(location)
         with tempfile.TemporaryDirectory() as temporary:
             staged = Path(temporary) / self.folder
             staged.mkdir()
-            (staged / self.name).write_bytes(data)
+            for name, content in {**beside, self.name: data}.items():
+                (staged / name).write_bytes(content)
             storage.upload(staged, location)
 
 
 TRAINER_SETTINGS = KeptFile("trainer", "settings.pkl")
 """The pickled settings of the trainer or the tuner."""
+ENVIRONMENT = KeptFile("trainer", "environment.json")
+"""What it ran with: Python, packages and code."""
 PREPROCESSOR = KeptFile("preprocessor", "preprocessor.pkl")
 """The pickled preprocessor, fitted."""

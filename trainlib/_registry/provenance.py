@@ -6,13 +6,13 @@ import getpass
 import hashlib
 import os
 import socket
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from trainlib._registry import tags
+from trainlib._registry.environment import Environment
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def source_tags() -> dict[str, str]:
         tags.MLFLOW_SOURCE_NAME: os.path.abspath(sys.argv[0]) if sys.argv[0] else "python",
         tags.MLFLOW_SOURCE_TYPE: "LOCAL",
     }
-    if commit := _git_commit():
+    if commit := Environment.here().commit:
         found[tags.MLFLOW_GIT_COMMIT] = commit
     return found
 
@@ -107,11 +107,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container may run as a user without a name
         return str(os.getuid())
-
-
-def _git_commit() -> str | None:
-    try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None

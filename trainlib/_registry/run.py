@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from trainlib._registry import tags as names
 from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags, recorded_attempts
 from trainlib._registry.checkpoints import CheckpointStore
-from trainlib._registry.kept_files import PREPROCESSOR, TRAINER_SETTINGS
+from trainlib._registry.environment import Environment
+from trainlib._registry.kept_files import ENVIRONMENT, PREPROCESSOR, TRAINER_SETTINGS
 from trainlib._registry.metric_history import MetricHistory
 from trainlib._registry.metric_writer import MetricWriter, write_unsaved
 from trainlib._registry.ownership import Lease
@@ -104,9 +105,10 @@ class RegisteredRun:
         self.set_tags(tags)
 
     def save_trainer(self, settings: bytes) -> None:
-        """Keep with the run what another process needs to continue it."""
+        """Keep with the run what another process needs to continue it, and what somebody needs to rebuild it."""
         if not (self.continued and TRAINER_SETTINGS.load(self.artifact_uri) == settings):
-            TRAINER_SETTINGS.save(self.artifact_uri, settings)
+            environment = {ENVIRONMENT.name: Environment.here().dumps()}
+            TRAINER_SETTINGS.save(self.artifact_uri, settings, **environment)
 
     def save_preprocessor(self, preprocessor: bytes) -> None:
         """Keep the fitted preprocessor: whoever continues the run applies the same."""

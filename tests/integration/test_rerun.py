@@ -1,0 +1,58 @@
+"""Running a training again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainlib import DataParallelTrainer, RunConfig, ScalingConfig, session
+from trainlib._registry.environment import Environment
+from trainlib._rerun import plan_rerun
+from trainlib.cli import main
+from trainlib.errors import RunNotFoundError
+
+
+def train_func(config: dict) -> None:
+    rows = [row["x"] for row in session.get_dataset_shard("train").iter_rows()]
+    session.report({"sum": config["factor"] * sum(rows)})
+
+
+def test_a_training_is_run_again_or_it_is_said_what_changed(tmp_path, capfd, registry):
+    data = tmp_path / "data.csv"
+    data.write_text("x\n1\n2\n")
+    trainer = DataParallelTrainer(
+        train_func,
+        train_loop_config={"factor": 3},
+        scaling_config=ScalingConfig(num_workers=1),
+        datasets={"train": str(data)},
+        run_config=RunConfig(name="to be rerun", verbose=0),
+    )
+    first = trainer.fit()
+    assert main(["rerun", first.run_id]) == 0
+    (again,) = registry.search_runs(
+        [registry.get_run(first.run_id).info.experiment_id], "attributes.run_name LIKE 'to be rerun · rerun of%'"
+    )
+    assert again.data.metrics["sum"] == first.metrics["sum"] == 9
+    assert again.info.run_id != first.run_id
+
+    data.write_text("x\n1\n5\n")
+    kept = Path(registry.get_run(first.run_id).info.artifact_uri.removeprefix("file://"), "trainer", "environment.json")
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "python": "3.9.1"}))
+    capfd.readouterr()
+    assert main(["rerun", first.run_id]) == 1
+    said = capfd.readouterr()
+    assert f"python was 3.9.1, and is {Environment.here().python}" in said.out
+    assert "its data differs from what it was" in said.out
+    assert "it was not run, since it would not be the same training. Pass --anyway" in said.err
+    assert plan_rerun(first.run_id, "another name").trainer.run_config.name == "another name"
+    assert main(["rerun", first.run_id, "--name", "all the same", "--anyway"]) == 0
+    (anyway,) = registry.search_runs([again.info.experiment_id], "attributes.run_name = 'all the same'")
+    assert anyway.data.metrics["sum"] == 18
+
+
+def test_a_run_that_does_not_exist():
+    with pytest.raises(RunNotFoundError):
+        plan_rerun("no such run")
+    assert main(["rerun", "no such run"]) == 1
