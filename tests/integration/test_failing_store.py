@@ -44,6 +44,8 @@ def train_func(config: dict) -> None:
     heals = Path(config["root"], "heals")
     for step in range(start, NUMBER):
         if step == config.get("fails_from") and not heals.exists():
+            while len(stored(Path(config["root"]))) < step:  # until those before are saved
+                time.sleep(0.05)
             os.environ[flaky_store.EVERY] = "1"
         if step == config.get("heals_from"):
             time.sleep(2.0)  # until the one before has failed
