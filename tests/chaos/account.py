@@ -17,7 +17,7 @@ from mlflow import MlflowClient
 from tests.chaos import store, victims
 from tests.chaos.plans import Plan
 from tests.chaos.scene import Scene
-from trainlib import Checkpoint
+from trainlib._registry.checkpoints import as_checkpoint
 from trainlib._registry.logged_models import read_checkpoints
 
 __all__ = ["Account", "Witness", "table", "take"]
@@ -162,7 +162,7 @@ def _check_checkpoints(client: MlflowClient, run: Any, wrong: Wrong) -> Iterator
     for saved in found.saved:
         yield saved.location
         try:
-            state = Checkpoint(saved.location).to_dict()
+            state = as_checkpoint(saved).to_dict()
             is_whole = state["step"] == saved.iteration - 1 and len(state["padding"]) == victims.PADDING
         except Exception as error:
             wrong("half checkpoints", f"{saved.location}: {error!r}")

@@ -16,6 +16,7 @@ from tests.integration.led_by_hand import abandon
 from tests.integration.test_runs_in_the_registry import opened
 from trainlib import Checkpoint, DataParallelTrainer, RunConfig, ScalingConfig, session
 from trainlib._registry.attempts import Outcome, recorded_attempts
+from trainlib._registry.checkpoints import as_checkpoint
 from trainlib._registry.finding import find_run
 from trainlib._registry.logged_models import read_checkpoints
 from trainlib.callbacks import Callback
@@ -135,7 +136,7 @@ def test_a_full_disk_is_a_failure_of_storage_and_a_rerun_goes_on(
     found = read_checkpoints(registry, run.info.experiment_id, run.info.run_id)
     assert found.unfinished == ()
     assert [saved.index for saved in found.saved] == list(range(10))
-    assert [Checkpoint(saved.location).to_dict()["step"] for saved in found.saved] == list(range(10))
+    assert [as_checkpoint(saved).to_dict()["step"] for saved in found.saved] == list(range(10))
     assert list(Path(os.environ["TRAINLIB_HOME"]).rglob(".staging")) == []
 
 

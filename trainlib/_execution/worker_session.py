@@ -196,13 +196,13 @@ class WorkerSession:
             extra = {"_timestamp": int(time.time()), PREPROCESSOR_KEY: preprocessor, "_current_checkpoint_id": index}
             with open(folder / DICT_FILE, "wb") as file:
                 dump({**held, **extra}, file)
-        else:
-            checkpoint.to_directory(folder)
-            if not any(folder.iterdir()):
-                raise ValueError(f"{checkpoint.path} is empty: write the checkpoint's files before report()")
-        if kind != "dict" and preprocessor is not None:
+            return
+        checkpoint.to_directory(folder)
+        if preprocessor is not None:
             with open(folder / PREPROCESSOR_FILE, "wb") as file:
                 dump(preprocessor, file)
+        if not any(folder.iterdir()):  # most stores have no empty folders
+            raise ValueError(f"{checkpoint.path} is empty: write the checkpoint's files before report()")
 
     def _wait_for_room(self) -> None:
         """Wait until the store has caught up, if too many checkpoints wait for it. Otherwise they would fill the disk."""
