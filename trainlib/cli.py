@@ -34,33 +34,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo = commands.add_parser(
         "demo", help="preprocess data, train a small network on them, and register the best checkpoint"
     )
-    demo.add_argument("--workers", type=int, default=2, help="processes that train together (default: %(default)s)")
-    demo.add_argument("--epochs", type=int, default=12, help="epochs to train (default: %(default)s)")
+    demo.add_argument(
+        "--workers", type=_positive, default=2, help="processes that train together (default: %(default)s)"
+    )
+    demo.add_argument("--epochs", type=_positive, default=12, help="epochs to train (default: %(default)s)")
     up = commands.add_parser("up", help="serve the Prefect and MLflow UIs on the local databases")
-    up.add_argument("--prefect-port", type=int, default=PREFECT_PORT, help="default: %(default)s")
-    up.add_argument("--mlflow-port", type=int, default=MLFLOW_PORT, help="default: %(default)s")
+    up.add_argument("--prefect-port", type=_port, default=PREFECT_PORT, help="default: %(default)s")
+    up.add_argument("--mlflow-port", type=_port, default=MLFLOW_PORT, help="default: %(default)s")
     stacks = commands.add_parser(
         "stacks",
         help="print what every rank of a running training is doing",
         description="Print the Python stacks of all ranks of a training that runs on this machine, with its workers here or on "
         "a cluster: all threads, the one of the training function first. The training goes on undisturbed.",
     )
-    stacks.add_argument("run", help="the id or the name of its MLflow run; of a sweep, all trials that run are shown")
+    stacks.add_argument(
+        "run", type=_name, help="the id or the name of its MLflow run; of a sweep, all trials that run are shown"
+    )
     rerun = commands.add_parser(
         "rerun",
         help="run a training again, exactly as it was",
         description="Run a training again, from its beginning, as a new run: with the same function, config and data, and the "
         "same versions of Python and all packages. If something is no longer the same, say what, and do not run it.",
     )
-    rerun.add_argument("run", help="the id or the name of its MLflow run")
-    rerun.add_argument("--name", help="the name of the new run (default: that of the old one, marked as a rerun)")
+    rerun.add_argument("run", type=_name, help="the id or the name of its MLflow run")
+    rerun.add_argument(
+        "--name", type=_name, help="the name of the new run (default: that of the old one, marked as a rerun)"
+    )
     rerun.add_argument("--anyway", action="store_true", help="run it even if something is no longer the same")
     backup = commands.add_parser(
         "backup", help="copy the home folder and both local databases into a new folder, also while trainings run"
     )
-    backup.add_argument("folder", type=Path, help="the new folder")
+    backup.add_argument("folder", type=_folder, help="the new folder")
     restore = commands.add_parser("restore", help="make an empty home folder what a backup was made of")
-    restore.add_argument("folder", type=Path, help="the folder of the backup")
+    restore.add_argument("folder", type=_folder, help="the folder of the backup")
     options = parser.parse_args(arguments)
     try:
         if options.command == "stacks":
@@ -79,6 +85,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 2**16:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: choose a number from 1 to 65535")
+    return int(text)
+
+
+def _name(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither the name nor the id of a run")
+    return text
+
+
+def _folder(text: str) -> Path:
+    if not text.strip() or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the path of a folder")
+    return Path(text)
 
 
 def run_demo(workers: int, epochs: int) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trainlib import TrainingFailedError
 from trainlib._execution.causes import Cause
@@ -73,3 +75,25 @@ def test_what_a_trial_of_an_earlier_process_is(status, outcome, resume_errored, 
 def test_a_state_is_final_waiting_or_running():
     for state in TrialState:
         assert [state.is_final, state.waits, state is TrialState.RUNNING].count(True) == 1
+
+
+@given(
+    st.sampled_from(Outcome),
+    st.none() | st.sampled_from(Cause).map(lambda cause: TrainingFailedError("it failed", cause=cause)),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_trial_whose_workers_are_free_waits_or_has_ended(outcome, error, sweep_ends, others_run):
+    state = after_run(outcome, error, sweep_ends=sweep_ends, others_run=others_run)
+    assert state.waits or state.is_final
+    assert not (error is not None and state in (TrialState.TERMINATED, TrialState.STOPPED))
+    assert not (sweep_ends and state is TrialState.PAUSED)
+    assert at_end_of_sweep(has_run=True, failed=error is not None).is_final
+
+
+@given(
+    st.sampled_from(["RUNNING", "FINISHED", "FAILED", "KILLED"]), st.none() | st.sampled_from(Outcome), st.booleans()
+)
+def test_a_trial_of_an_earlier_process_waits_or_has_ended(status, outcome, resume_errored):
+    state = recalled(status, outcome, resume_errored=resume_errored)
+    assert state.waits or state.is_final
