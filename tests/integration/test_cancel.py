@@ -18,7 +18,7 @@ from prefect.states import Cancelling
 from tests.integration import flaky_store
 from tests.integration.leftovers import assert_nothing_left_behind
 from tests.integration.shown_sweeps import children
-from trainlib import Checkpoint, DataParallelTrainer, RunConfig, session, tune
+from trainlib import Checkpoint, DataParallelTrainer, RunConfig, session, trainable, tune
 from trainlib._registry.logged_models import read_checkpoints
 from trainlib.errors import TrainingCancelledError
 
@@ -32,6 +32,7 @@ def cancel(flow_run_id: str) -> None:
         client.set_flow_run_state(UUID(flow_run_id), Cancelling())
 
 
+@trainable
 def train_func(config: dict[str, Any]) -> None:
     """Reports two checkpoints, whose uploads take a while, and then hangs, unless it is told to go on."""
     from tests.integration import flaky_store
