@@ -96,7 +96,7 @@ def _replaced(value: Any, name: str, replace: Callable[[Any], Any]) -> Any:
 
 def _is_secret(name: str, value: Any) -> bool:
     """Whether a setting is one by its name. A switch is not, and neither is one that is not set."""
-    if value is None or value == "" or isinstance(value, (bool, HiddenSecret)):
+    if value is None or isinstance(value, (bool, HiddenSecret)) or (isinstance(value, str) and not value):
         return False
     words = f"_{'_'.join(_WORDS.findall(name)).lower()}_"
     return _SECRET.search(words) is not None or (_TOKEN in words and isinstance(value, (str, bytes)))

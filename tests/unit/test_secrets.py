@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import cloudpickle
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,6 +82,15 @@ def test_texts_without_a_password_stay(text):
 def test_other_settings_stay_as_they_are(config):
     config = {f"setting {name}": value for name, value in config.items() if "token" not in name.lower()}
     assert masked(masked(config)) == masked(config)
+
+
+def test_arrays_and_tables_stay_as_they_are():
+    config = {"weights": np.zeros(3), "table": pd.DataFrame({"x": [1]}), "all": [np.ones(2)]}
+    found = masked(config)
+    assert found["weights"] is config["weights"]
+    assert found["table"] is config["table"]
+    assert found["all"][0] is config["all"][0]
+    assert masked({"password": np.zeros(3)}) == {"password": MASK}
 
 
 def train_func(config: dict) -> None:
