@@ -96,6 +96,18 @@ def test_a_checkpoint_that_is_recorded_twice_is_saved_once(new_store):
     store.close()
 
 
+def test_a_checkpoint_that_was_created_and_never_committed_is_removed(new_store):
+    """Whoever recorded its report was interrupted halfway."""
+    store = new_store("halfway")
+    commit(store, 0, stage(store, 0), upload=shutil.move)
+    store.create_in_background(index=1, iteration=2, metrics={}, score=None, seconds=0.0).result()
+    assert store.settle() == []
+    assert len(found(store).unfinished) == 1
+    store.close()
+    assert [saved.index for saved in found(store).saved] == [0]
+    assert found(store).unfinished == ()
+
+
 def test_a_checkpoint_becomes_visible_when_its_files_and_its_metrics_are_there(new_store):
     store = new_store("order")
     folder = stage(store, 0)

@@ -145,14 +145,21 @@ class Conversation:
             return []
         self.stop()
         deadline = time.monotonic() + timeout
-        rank_zero = self._members[0].actor
+        rank_zero, asked = self._members[0].actor, self._asked[0]
         reports: list[Report] = []
+
+        def read(answer: Any) -> None:
+            events = answer.result(max(0.0, deadline - time.monotonic()))
+            reports.extend(event for event in events if isinstance(event, Report))
+
         with cancelled_by(None), contextlib.suppress(ray.exceptions.RayError, TimeoutError):
+            is_here = asked.done()
+            if is_here:  # whatever becomes of rank 0, this is known
+                read(asked)
             gather([rank_zero.stop.remote()], timeout=timeout)
             rest = rank_zero.poll.remote(0.0, min(self._reports)).future()
-            for answer in (self._asked[0], rest):
-                events = answer.result(max(0.0, deadline - time.monotonic()))
-                reports += [event for event in events if isinstance(event, Report)]
+            for answer in (rest,) if is_here else (asked, rest):
+                read(answer)
         return reports
 
     def settle_checkpoints(self, newest: int) -> None:

@@ -384,6 +384,10 @@ class CheckpointStore:
         """Wait for all commits under way, and remove what was never committed."""
         for thread in (self._creations, self._thread):
             thread.shutdown(wait=not self._gave_up, cancel_futures=self._gave_up)
+        if not self._gave_up:
+            for index, created in self._created.items():
+                if index > self.settled:  # whoever recorded its report was interrupted halfway
+                    self._discard(created)
         self.clear_staging()
 
     def _delete(self, saved: SavedCheckpoint) -> None:
