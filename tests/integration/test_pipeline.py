@@ -105,11 +105,14 @@ def test_the_command_line_helps_and_complains(capfd):
         main(["--help"])
     assert ended.value.code == 0
     assert "demo" in capfd.readouterr().out
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        another = free.getsockname()[1]
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert main(["up", "--mlflow-port", str(port), "--prefect-port", "0"]) == 1
+        assert main(["up", "--mlflow-port", str(port), "--prefect-port", str(another)]) == 1
     assert f"port {port} is taken" in capfd.readouterr().err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +21,21 @@ def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     Example:
         >>> flat({"model": {"lr": 0.1}, "epochs": 3})
         {'model.lr': 0.1, 'epochs': 3}
+        >>> flat({"model": {"lr": 0.1}, "model.lr": 0.2})
+        {'model.lr': 0.1, 'model.lr-2': 0.2}
     """
     result: dict[str, Any] = {}
     for key, value in params.items():
-        if isinstance(value, Mapping) and value:
-            result.update(flat(value, f"{prefix}{key}."))
-        else:
-            result[f"{prefix}{key}"] = value
+        nested = flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else {f"{prefix}{key}": value}
+        for name, item in nested.items():
+            result[_not_in(result, name)] = item
     return result
+
+
+def _not_in(taken: Mapping[str, Any], name: str) -> str:
+    """The name, or if that is taken, with a number: keys that have dots themselves may say the same as nested ones."""
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    return next(each for each in names if each not in taken)
 
 
 def stored_values(params: Mapping[str, Any]) -> dict[str, str]:
