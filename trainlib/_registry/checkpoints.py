@@ -103,7 +103,9 @@ class CheckpointStore:
         self._to_delete: list[SavedCheckpoint] = []
         """Those that could not be deleted when they should have been."""
         self._created: dict[int, SavedCheckpoint] = {}
-        """Those that MLflow knows, and that are not settled."""
+        """Those of this attempt that MLflow knows, and that are not over."""
+        self._over: set[int] = set()
+        """Those of this attempt that are saved, or could not be."""
         self._commits: dict[int, Future[None]] = {}
         self._gave_up = False
         """Whether commits were left under way, because somebody ended the training."""
@@ -113,6 +115,8 @@ class CheckpointStore:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         # Of its own: MLflow learns of a checkpoint, and its metrics with it, while others are still being uploaded.
         self._creations = ThreadPoolExecutor(1, thread_name_prefix="new-checkpoints")
+        # An executor that is interrupted while it starts its thread starts another one later.
+        self._committing, self._creating = threading.Lock(), threading.Lock()
         root = storage.local_path(artifact_root)
         self._through_mlflow = storage.is_through_mlflow(artifact_root)
         self.is_local = root is not None
@@ -151,7 +155,7 @@ class CheckpointStore:
     def attempt_starts(self) -> SavedCheckpoint | None:
         """Another attempt begins. Gives the checkpoint that it starts from, which is kept while the attempt lasts."""
         self._in_use = newest = self.newest()
-        self._created = {}
+        self._created, self._over = {}, set()
         self.settled = newest.index if newest is not None else -1
         return newest
 
@@ -203,7 +207,7 @@ class CheckpointStore:
 
     def has_heard_of(self, index: int) -> bool:
         """Whether the checkpoint with this number is being saved, is saved, or could not be."""
-        return index <= self.settled or index in self._commits
+        return index in self._over or index in self._commits
 
     def create_in_background(self, **facts: Any) -> Future[SavedCheckpoint]:
         """:meth:`create` a checkpoint while the training goes on: MLflow may be away.
@@ -214,11 +218,12 @@ class CheckpointStore:
         return self._creations.submit(self._create_once, facts)
 
     def _create_once(self, facts: dict[str, Any]) -> SavedCheckpoint:
-        self._created = {index: created for index, created in self._created.items() if index > self.settled}
-        index = facts["index"]
-        if index not in self._created:
-            self._created[index] = self.create(**facts)
-        return self._created[index]
+        with self._creating:
+            self._created = {index: created for index, created in self._created.items() if index not in self._over}
+            index = facts["index"]
+            if index not in self._created:
+                self._created[index] = self.create(**facts)
+            return self._created[index]
 
     def commit_in_background(
         self,
@@ -239,13 +244,15 @@ class CheckpointStore:
         self._commits = {n: commit for n, commit in self._commits.items() if not commit.done() or commit.exception()}
 
         def commit() -> None:
-            if index <= self.settled:
-                return
-            try:
-                self._commit(pending.result(), folder, upload, flush_metrics)
-            finally:
-                shutil.rmtree(Path(folder).parent, ignore_errors=True)
-                self.settled = max(self.settled, index)
+            with self._committing:
+                if index in self._over:
+                    return
+                try:
+                    self._commit(pending.result(), folder, upload, flush_metrics)
+                finally:
+                    shutil.rmtree(Path(folder).parent, ignore_errors=True)
+                    self._over.add(index)
+                    self.settled = max(self.settled, index)
 
         self._commits[index] = self._thread.submit(commit)
 
@@ -386,7 +393,7 @@ class CheckpointStore:
             thread.shutdown(wait=not self._gave_up, cancel_futures=self._gave_up)
         if not self._gave_up:
             for index, created in self._created.items():
-                if index > self.settled:  # whoever recorded its report was interrupted halfway
+                if index not in self._over:  # whoever recorded its report was interrupted halfway
                     self._discard(created)
         self.clear_staging()
 
