@@ -62,7 +62,9 @@ def require_answer() -> None:
 def answers(of: str | None = None) -> bool:
     """Whether there is a Ray that answers now, and if ``of`` is given, whether it is that one."""
     now = session()
-    return now is not None and of in (None, now) and _ended_process() is None and _answers() and _is_the_same()
+    if now is None or of not in (None, now) or _ended_process() is not None:
+        return False
+    return _is_of_this_process() or (_answers() and _is_the_same())
 
 
 class _Watch:
@@ -100,6 +102,12 @@ class _Watch:
                 "Ray again there, or set RAY_ADDRESS to one that runs"
             )
         return False
+
+
+def _is_of_this_process() -> bool:
+    """Whether this process has started the Ray: then its processes tell whether it lives."""
+    node = ray._private.worker._global_node
+    return node is not None and "gcs_server" in node.all_processes
 
 
 def _ended_process() -> str | None:
