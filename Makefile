@@ -15,7 +15,7 @@ BACKENDS := $(VENV)/.ready-backends
 export TRAINLIB_HOME ?= $(CURDIR)/.trainlib
 export PREFECT_HOME ?= $(TRAINLIB_HOME)/prefect
 
-.PHONY: demo check test test-long chaos horovod lint format bench ui lock clean help
+.PHONY: demo check test test-long chaos horovod chromium screenshots lint format bench ui lock clean help
 
 demo: $(READY) ## Set up, then preprocess, train, select and register a digits model on 2 workers
 	@mkdir -p $(PREFECT_HOME)
@@ -24,8 +24,10 @@ demo: $(READY) ## Set up, then preprocess, train, select and register a digits m
 check: lint horovod ## The quick one: lint, unit tests, and one training through all layers
 	@$(BIN)/python -m pytest tests/unit tests/integration/test_pipeline.py::test_the_demo_ends_with_a_registered_model
 
-test: lint horovod ## Set up, then lint and run the whole test suite
-	@$(BIN)/python -m pytest
+# Two files of tests at a time, each with servers of its own: most of a test is waiting for processes to start.
+# The long ones come first (tests/order.py), so that both ends are reached at once.
+test: chromium lint horovod ## Set up, then lint and run the whole test suite
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-long: horovod ## What a process holds after 200 trainings, 300 trials and 200,000 reports; SCALE=0.1 makes it a tenth
 	@SCALE=$(or $(SCALE),1) $(BIN)/python -m pytest -s tests/long
@@ -40,6 +42,12 @@ chaos: horovod ## Let random faults happen to trainings, and account for what th
 horovod: $(BACKENDS) ## Build Horovod for the installed torch and TensorFlow, once for each pair of versions
 	@$(BIN)/python -m trainlib.horovod.build
 
+chromium: $(READY) ## Install Debian's Chromium, for the tests in a browser, where there is none
+	@$(BIN)/python -m tests.browser.chromium
+
+screenshots: chromium ## Take the pictures in docs/images anew, with the tests in a browser
+	@SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/browser
+
 lint: $(READY) ## Check style, formatting and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -52,7 +60,7 @@ format: $(READY) ## Format the code
 bench: horovod ## Measure against the frameworks' own launchers and Ray Train, side by side
 	@$(BIN)/python -m bench
 
-ui: $(READY) ## Serve the Prefect and MLflow UIs on what the demo recorded
+ui: $(READY) ## Run the platform, with the Prefect and MLflow UIs, on what the demo recorded
 	@mkdir -p $(PREFECT_HOME)
 	@$(BIN)/trainlib up
 
@@ -65,7 +73,7 @@ clean: ## Remove the environment, what the demo recorded, and caches
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Installs extras, and tells how far it is.
 define install

@@ -1,4 +1,4 @@
-"""A Prefect API to talk to: the configured one, or a server of this process's own.
+"""A Prefect API to talk to: the configured one, the platform's, or a server of this process's own.
 
 Prefect's own temporary server shares the terminal: Ctrl-C ends it before it has heard of it, and what it
 then prints is nothing a user can act on. This one is apart, and outlives the process by a moment.
@@ -21,13 +21,18 @@ import prefect.context
 from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
 from trainlib import _storage as storage
+from trainlib._platform import joining
+from trainlib._platform.record import Platform
+from trainlib._platform.services import HEARTBEAT_S
 from trainlib.errors import ConnectionFailedError
+from trainlib.flows import _serve
 from trainlib.flows._undelivered import deliver_states
-from trainlib.tasks._prefect_server import answers
+from trainlib.tasks._prefect_server import answers, wait_until_it_answers
 
 # Where `trainlib up` serves the same database with its UI.
 LOCAL_UI = "http://127.0.0.1:4200"
 
+_HEARTBEAT = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"
 START_S = 120.0
 _ANSWER_S = 5.0
 _WATCH_S = 1.0
@@ -39,13 +44,16 @@ _lock = threading.Lock()
 _server: subprocess.Popen[bytes] | None = None
 _port = 0
 _watcher: threading.Thread | None = None
+_joined: dict[str, str] = {}
+"""What is set in the environment to use the platform's server."""
 
 
 def start() -> None:
-    """Make sure that there is an API address, starting a server where none is configured. Does not wait for it.
+    """Make sure that there is an API address, starting a server where there is none. Does not wait for it.
 
     Raises:
         ConnectionFailedError: one is configured, but does not answer.
+        PlatformMismatchError: a platform is up, but not for this environment.
     """
     global _server, _port
     with _lock:
@@ -53,13 +61,48 @@ def start() -> None:
             if _server.poll() is not None:
                 _server = _launch(_port)
             return
+        _join(platform())
         if configured := PREFECT_API_URL.value():
-            _require_answer(configured)
+            if _joined:
+                _require_platforms_answer(configured)
+            else:
+                _require_answer(configured)
+                _tell_often()
             deliver_states(configured)
             return
         _port = _free_port()
         _server = _launch(_port)
         os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{_port}/api"
+        prefect.context.refresh_global_settings_context()
+
+
+def platform() -> Platform | None:
+    """The platform whose Prefect server this process uses, or is about to use. None if it uses another one.
+
+    Raises:
+        PlatformMismatchError: one is up, but not for this environment.
+    """
+    is_chosen = _server is not None or (PREFECT_API_URL.value() is not None and not _joined)
+    return None if is_chosen else joining.joined()
+
+
+def _join(platform: Platform | None) -> None:
+    """Use the server of a platform, or no longer that of one that has ended."""
+    global _joined
+    wanted = joining.prefect_settings(platform) if platform is not None else {}
+    if wanted == _joined:
+        return
+    for name in _joined.keys() - wanted.keys():
+        os.environ.pop(name, None)
+    os.environ.update(wanted)
+    _joined = wanted
+    prefect.context.refresh_global_settings_context()
+
+
+def _tell_often() -> None:
+    """Let runs tell as often that they live as those that join a platform: the server may be a platform's all the same."""
+    if _HEARTBEAT not in os.environ:
+        os.environ[_HEARTBEAT] = str(HEARTBEAT_S)
         prefect.context.refresh_global_settings_context()
 
 
@@ -93,7 +136,7 @@ def _launch(port: int) -> subprocess.Popen[bytes]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "trainlib.flows._serve", str(port)],
+            [sys.executable, "-P", _serve.__file__, str(port)],  # as a file: `-m` would import all of trainlib.flows
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -104,6 +147,11 @@ def _launch(port: int) -> subprocess.Popen[bytes]:
                 "PREFECT__SERVER_EPHEMERAL": "1",
                 "PREFECT__SERVER_FINAL": "1",
                 "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+                # Automations, also those that a platform has left in the database, are for servers that stay.
+                "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
+                # The list of block types is for the UI, whose server makes it. That one must not find it noted as made.
+                "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
+                "PREFECT_MEMOIZE_BLOCK_AUTO_REGISTRATION": "false",
             },
         )
 
@@ -146,6 +194,12 @@ def flow_run_url(flow_run_id: str) -> str:
     served = api is not None and _server is None
     ui = (PREFECT_UI_URL.value() or str(api).removesuffix("/api")) if served else LOCAL_UI
     return f"{ui}/runs/flow-run/{flow_run_id}"
+
+
+def _require_platforms_answer(url: str) -> None:
+    """A platform restarts a server that has ended."""
+    if not wait_until_it_answers(joining.RESTART_S):
+        raise joining.no_answer("Prefect", url)
 
 
 def _require_answer(url: str) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, TypeVar
 
 from prefect.client.schemas.objects import StateType
-from prefect.exceptions import Abort
+from prefect.exceptions import Abort, Pause
 from prefect.runtime import flow_run
 from prefect.settings import (
     PREFECT_API_REQUEST_TIMEOUT,
@@ -24,9 +25,12 @@ from prefect.settings import (
 )
 from prefect.states import Cancelled
 
+from trainlib._execution.waiting import SuspendedInThreadError, cancelled_by
 from trainlib.errors import TrainingCancelledError
 from trainlib.flows._cancelling import CancelWatch
+from trainlib.flows._suspending import FlowInterruption, pause_of_suspended
 from trainlib.flows._undelivered import keep_state
+from trainlib.flows._waiting_lines import bounded_queues
 from trainlib.tasks._prefect_server import wait_until_it_answers
 
 __all__ = ["Ending", "kept_in", "outliving_prefect"]
@@ -37,7 +41,7 @@ WAIT_S = 30.0
 _TRIES = {PREFECT_CLIENT_MAX_RETRIES: 3, PREFECT_API_REQUEST_TIMEOUT: 10.0}
 
 # Prefect's threads that send logs and events complain in the terminal about each that a server did not take.
-_BACKGROUND_LOGGERS = ("prefect.events.clients", "prefect._internal.concurrency")
+_BACKGROUND_LOGGERS = ("prefect.events.clients", "prefect._internal.concurrency", "EventsWorker")
 
 _log = logging.getLogger("trainlib")
 
@@ -89,20 +93,26 @@ def _undelivered_logs_are_dropped(ending: Ending) -> Iterator[None]:
 
 
 def outliving_prefect(work: Callable[[], R]) -> R:
-    """Do the work of a flow, and keep what it gives. It is interrupted when somebody cancels the flow run in Prefect.
+    """Do the work of a flow, and keep what it gives. It is interrupted when somebody cancels or suspends the flow run in
+    Prefect, or one that it was called in.
 
     A server that does not answer at the end is waited for a while.
     """
-    watch = CancelWatch()
+    interruption = FlowInterruption()
+    watch = CancelWatch(interruption)
     value: Any = None
     error: BaseException | None = None
     try:
-        with watch.interrupting():
+        with bounded_queues(), cancelled_by(interruption), watch.interrupting():
             value = work()
     except BaseException as raised:
         error = raised
-    if error is not None and watch.has_interrupted:
-        error = _cancelled_error().with_traceback(error.__traceback__)
+    is_ended_by_somebody = not isinstance(error, (Exception, SuspendedInThreadError, Pause, NoneType))
+    if interruption.is_set() and interruption.suspends and not is_ended_by_somebody:
+        # Also if it was over just then: Prefect's engine accepts no other end any more.
+        raise pause_of_suspended() from None
+    if error is not None and watch.cancelled is not None:
+        error = _cancelled_error(watch.cancelled).with_traceback(error.__traceback__)
     if _end(value, error) and watch.is_cancelled():
         # Prefect accepts no other state any more. If it was too late, whoever called fit() still gets what came of it.
         message = str(error) if isinstance(error, TrainingCancelledError) else "It was over when it was cancelled."
@@ -112,10 +122,13 @@ def outliving_prefect(work: Callable[[], R]) -> R:
     return value  # type: ignore[no-any-return]
 
 
-def _cancelled_error() -> TrainingCancelledError:
+def _cancelled_error(cancelled: str) -> TrainingCancelledError:
+    what = repr(flow_run.name)
+    if cancelled != flow_run.name:
+        what = f"{cancelled!r}, in which {what} was called,"
     return TrainingCancelledError(
-        f"The flow run {flow_run.name!r} was cancelled in Prefect. If it is a training or sweep with a name, the next one "
-        "of that name continues it."
+        f"The flow run {what} was cancelled in Prefect. If it is a training or sweep with a name, the next one of that name "
+        "continues it."
     )
 
 

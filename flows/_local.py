@@ -47,10 +47,13 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
             warm_up.start(scaling, backend)
             if store != current_store():
                 warm_up.wait()  # or a Ray that starts now would hand this store's token on to the next training's workers
-            connect(store)
-            embedded.wait()
-            with kept_in(ending):
-                return flow()
+            # All the while: a variable that is taken out of the environment just when Prefect reads it for a training beside
+            # this one would end that one with a KeyError.
+            with store.in_use():
+                connect(store)
+                embedded.wait()
+                with kept_in(ending):
+                    return flow()
         except (TerminationSignal, KeyboardInterrupt, TrainlibError) as error:
             failure = error
         except (httpx.HTTPError, CancelledRun, Abort):  # how it ended for Prefect; the caller wants what the flow gave

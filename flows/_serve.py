@@ -1,23 +1,38 @@
-"""The process behind the embedded Prefect server: ``python -m trainlib.flows._serve PORT``.
+"""The process behind a Prefect server, the embedded one or the platform's: ``python -P trainlib/flows/_serve.py PORT [--alone]``.
 
-It serves Prefect's API on loopback for as long as its standard input is open. The parent holds the other
-end, so that however the parent ends, this process ends after it.
+It serves Prefect's API on loopback, to nobody but programs on this machine and its own pages, for as long as its standard
+input is open. The parent holds the other end, so that however the parent ends, this process ends after it.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-__all__ = ["database_file", "one_at_a_time"]
+from trainlib._execution.network import LOOPBACK
+from trainlib._platform.guard import Guard, allowed_hosts, allowed_origins
+from trainlib._platform.retry_when_busy import RetryWhenBusy
+from trainlib._schema import templates
+
+__all__ = ["BATCHED", "database_file", "one_at_a_time"]
+
+# Prefect writes each state of a task run by itself, and so falls behind a sweep by many seconds. Many at once cost half as
+# much, and are written while the sweep runs.
+BATCHED = {
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",  # in whole seconds: a fraction is taken for none
+}
 
 # The last states of a run arrive as events and are written a moment later.
 LINGER_S = 2.0
+# One that was just told to end, or whose platform was killed, ends within so long.
+_ANOTHER_ENDS_S = 10.0
 
 
 def database_file() -> Path | None:
@@ -33,7 +48,7 @@ def database_file() -> Path | None:
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Let one server at a time bring a database file up to date, in all processes of this machine.
+    """Let one server at a time create a database file or bring it up to date, in all processes of this machine.
 
     Prefect's migrations and its list of block types look first, and then create what is missing. Two servers that find
     an empty database would both create it, and both fail.
@@ -41,16 +56,43 @@ def one_at_a_time() -> Iterator[None]:
     if (database := database_file()) is None:
         yield
         return
+    import prefect
     from filelock import FileLock
 
     os.makedirs(database.parent, exist_ok=True)
     with FileLock(f"{database}.lock"):
+        templates.create(database, "prefect", prefect.__version__)
         yield
 
 
-def main() -> None:
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let no other platform serve the same database file: each would run what was meant for the other's home."""
+    if (database := database_file()) is None:
+        yield
+        return
+    from filelock import FileLock, Timeout
+
+    os.makedirs(database.parent, exist_ok=True)
+    lock = FileLock(f"{database}.up.lock")
+    try:
+        lock.acquire(timeout=_ANOTHER_ENDS_S)
+    except Timeout:
+        sys.exit(
+            f"The platform of another home serves Prefect's database {database}. End it, or give this one a database of its "
+            "own: set PREFECT_HOME, also for scripts."
+        )
+    with lock:
+        yield
+
+
+def main(port: int) -> None:
+    """Serve until the standard input closes, or on SIGTERM."""
+    gc.disable()  # there is no garbage among what is imported, and searching it for some takes a fifth of the time
     import uvicorn
     from prefect.server.api.server import create_app
+
+    gc.freeze()  # making the app collects garbage, too
 
     class Server(uvicorn.Server):
         """Starts when no other server is starting. What it finds then is complete."""
@@ -59,9 +101,10 @@ def main() -> None:
             with one_at_a_time():
                 await super().startup(sockets)  # type: ignore[arg-type]
 
-    server = Server(
-        uvicorn.Config(create_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="error", lifespan="on")
-    )
+    app = Guard(RetryWhenBusy(create_app()), hosts=allowed_hosts(port), origins=allowed_origins(port))  # type: ignore[arg-type]
+    server = Server(uvicorn.Config(app, host=LOOPBACK, port=port, log_level="error", lifespan="on"))
+    gc.freeze()
+    gc.enable()
 
     def end_with_parent() -> None:
         sys.stdin.read()
@@ -73,4 +116,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    os.environ.update({**BATCHED, **os.environ})  # before Prefect is imported, which is when it reads them
+    with alone() if "--alone" in sys.argv else nullcontext():
+        main(int(sys.argv[1]))

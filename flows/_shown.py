@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trainlib._secrets import masked
+from trainlib._secrets import MASK, SecretText, masked
 
 __all__ = ["shown"]
 
@@ -46,6 +46,8 @@ def _shown(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         found = [_shown(item, depth + 1) for item in value[:_MOST_ITEMS]]
         return found if len(value) <= _MOST_ITEMS else [*found, f"… {len(value)} items in all"]
+    if isinstance(value, SecretText):
+        return MASK
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, int) and not -_LARGEST_INTEGER <= value < _LARGEST_INTEGER:

@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -50,7 +51,7 @@ def _deliver(api: str) -> None:
                 run = client.read_flow_run(UUID(file.stem))
                 if run.state is None or not run.state.is_final():
                     ended: State[None] = State(
-                        type=StateType(kept["state"]), message="Told later: the server did not answer when it ended."
+                        type=_state_in(kept), message="Told later: the server did not answer when it ended."
                     )
                     client.set_flow_run_state(run.id, ended, force=True)
         except ObjectNotFound:
@@ -61,6 +62,13 @@ def _deliver(api: str) -> None:
             _log.debug("could not tell Prefect how flow run %s ended: %s", file.stem, error)
             return
         file.unlink(missing_ok=True)
+
+
+def _state_in(kept: dict[str, Any]) -> StateType:
+    """The state in a file. An older trainlib only wrote whether the run had failed."""
+    if "state" in kept:
+        return StateType(kept["state"])
+    return StateType.FAILED if kept["failed"] else StateType.COMPLETED
 
 
 def _folder() -> Path:

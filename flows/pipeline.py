@@ -1,93 +1,168 @@
-"""The whole pipeline: preprocess, train, select the best checkpoint, register the model."""
+"""The whole pipeline: preprocess, sweep, train, select, evaluate, register, and promote only a better model."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from prefect import flow
-from pydantic import BaseModel, ConfigDict, Field
-from rich.console import Console
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 
-from trainlib._data.manifest import PreprocessedData
-from trainlib._data.spec import PreprocessSpec
-from trainlib._registry.models import ModelVersion, Selection
+from trainlib._forms import plain
+from trainlib._registry.params import flat
+from trainlib._registry.urls import model_url
+from trainlib._secrets import masked
 from trainlib.callbacks._mlflow import store_of
 from trainlib.flows._ending import outliving_prefect
-from trainlib.flows._local import shows_trainings
+from trainlib.flows._notifying import notifies
+from trainlib.flows._pipeline_steps import PipelineResult, run_steps
+from trainlib.flows.forms import (
+    CheckpointSection,
+    DataSection,
+    EnvironmentSection,
+    FailureSection,
+    NumWorkers,
+    RunSection,
+    ScalingSection,
+    StepSection,
+    TrainerChoice,
+    combined,
+)
+from trainlib.flows.pipeline_spec import Alias, ApprovalSection, HeldOutSplitSection, ModelName, PipelineSpec
+from trainlib.flows.preprocess import preprocess_spec_of
 from trainlib.flows.spec import TrainSpec
-from trainlib.flows.train import train_here
-from trainlib.result import Result
-from trainlib.tasks.preprocess import preprocess
-from trainlib.tasks.register_model import register_model
-from trainlib.tasks.select_checkpoint import select_checkpoint
+from trainlib.flows.tune_spec import TuneSection
+from trainlib.tasks._background import show
+from trainlib.tasks._pipeline_summary import PipelineFacts, summary_of
+from trainlib.tune._config import SchedulerName, TuneConfig
+from trainlib.tune._search import SearchName
 
-__all__ = ["PipelineResult", "PipelineSpec", "pipeline"]
-
-
-class PipelineSpec(BaseModel):
-    """What to prepare, train, select and register."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    data: PreprocessSpec = Field(description="The data, and how to preprocess them.", json_schema_extra={"position": 0})
-    train: TrainSpec = Field(
-        description="What to train. The training function gets the datasets 'train' and 'validation', and the target "
-        "column's name in its config.",
-        json_schema_extra={"position": 1},
-    )
-    metric: str = Field(
-        default="accuracy", description="The metric that ranks checkpoints.", json_schema_extra={"position": 2}
-    )
-    mode: Literal["max", "min"] = Field(
-        default="max",
-        description="Whether a high or a low value of the metric is better.",
-        json_schema_extra={"position": 3},
-    )
-    model_name: str = Field(
-        min_length=1, description="The name of the registered model.", json_schema_extra={"position": 4}
-    )
+__all__ = ["PipelineResult", "pipeline"]
 
 
-@dataclass(frozen=True)
-class PipelineResult:
-    """The results of the pipeline's steps."""
+@notifies
+@flow(name="pipeline", flow_run_name="pipeline · {model_name}", persist_result=False)
+def pipeline(
+    source: str,
+    model_name: ModelName,
+    trainer: TrainerChoice,
+    target: str = "",
+    metric: str = "accuracy",
+    mode: Literal["max", "min"] = "max",
+    evaluate: str = "",
+    num_workers: NumWorkers = 1,
+    param_space: dict[str, Any] = {},  # noqa: B006  # it is only read, and a form shows it as empty
+    num_samples: int = 1,
+    alias: Alias = "best",
+    approval: ApprovalSection = ApprovalSection(),
+    steps: list[StepSection] = [],  # noqa: B006
+    split: HeldOutSplitSection = HeldOutSplitSection(),
+    data_storage_path: str = "",
+    search_alg: SearchName = "random",
+    scheduler: SchedulerName = "fifo",
+    tune_config: TuneSection = TuneSection(),
+    scaling_config: ScalingSection = ScalingSection(),
+    run_config: RunSection = RunSection(),
+    checkpoint_config: CheckpointSection = CheckpointSection(),
+    failure_config: FailureSection = FailureSection(),
+    dataset_config: DataSection = DataSection(),
+    runtime_env: EnvironmentSection = EnvironmentSection(),
+) -> PipelineResult:
+    """Prepare data, train, evaluate on rows that were held out, register, and promote the model only if it is better.
 
-    data: PreprocessedData
-    training: Result
-    selection: Selection
-    version: ModelVersion
-
-
-@flow(name="pipeline", flow_run_name="pipeline · {spec.model_name}", persist_result=False)
-def pipeline(spec: PipelineSpec) -> PipelineResult:
-    """Preprocess data, train on them, select the best checkpoint, and register it as a model.
+    The steps: preprocess the data into rows for training, for validation, and held-out ones; try settings in a sweep, if there
+    are any to try; train with the best; select the best checkpoint; evaluate it on the held-out rows; register it as a version of
+    the model; and move the alias to it, if it is better than the version that has the alias. Both are measured by the same
+    function on the same rows, each with its own preprocessor. If that version cannot be evaluated, what was recorded of it
+    counts, and the summary says so. The alias moves last, in one step: a run that fails or is killed leaves it as it was, and one
+    that is retried goes on, and registers nothing twice.
 
     Args:
-        spec: What to prepare, train, select and register.
+        source: The data: CSV, Parquet or JSON Lines files, as the path or URI of one file, a glob, or a folder.
+        model_name: The registered model that gets a new version. It is created if it does not exist.
+        trainer: Which trainer, and what it needs. Its function gets the datasets 'train' and 'validation', and the target
+            column's name in its config.
+        target: The column to predict: it has to be there in every row, and to vary. Empty: none.
+        metric: What ranks trials, checkpoints and versions: a metric that is reported with each checkpoint, and that the
+            evaluation returns.
+        mode: Whether a high or a low value of the metric is better.
+        evaluate: A function(checkpoint, dataset) that returns a dict of metrics, as module:function, marked with
+            @trainlib.trainable. It runs on one Ray worker. Empty: versions are compared by what their trainings have reported.
+        num_workers: Workers that train together, each in its own process.
+        param_space: Settings to try before, by setting of the trainer, e.g. {"train_loop_config": {"lr": {"loguniform": [0.0001,
+            0.1]}}}. Empty: no sweep.
+        num_samples: How many trials the sweep runs. With a grid, how often it runs each of its points.
+        alias: The alias that the best version has.
+        approval: Whether a person has to agree before the alias is moved.
+        steps: Preprocessors, one after the other: fitted on the rows for training, and kept with the model.
+        split: Which rows are for training, which for validation, and which are held out.
+        data_storage_path: Folder or URI to store the preprocessed data in. Empty: trainlib's home folder.
+        search_alg: How the sweep chooses values.
+        scheduler: Which trials are stopped early. fifo: none.
+        tune_config: How many trials run at once, and for how long.
+        scaling_config: What each worker gets, and where workers are placed.
+        run_config: Where trainings are kept, and when each of them ends.
+        checkpoint_config: Which checkpoints of each training are kept.
+        failure_config: What is retried.
+        dataset_config: Which datasets are split across the workers.
+        runtime_env: What workers need besides what their machines have: packages, variables and code.
     """
-    return outliving_prefect(lambda: _pipeline(spec))
+    train = TrainSpec.of_parameters(
+        trainer,
+        num_workers,
+        "",
+        {},
+        scaling_config,
+        run_config,
+        checkpoint_config,
+        failure_config,
+        dataset_config,
+        runtime_env,
+    )
+    compared = {"metric": metric, "mode": mode}
+    sweep = {**compared, "num_samples": num_samples, "search_alg": search_alg, "scheduler": scheduler}
+    spec = PipelineSpec(
+        data=preprocess_spec_of(source, target, steps, split, data_storage_path),
+        train=train,
+        param_space=param_space,
+        tune_config=combined(TuneConfig, tune_config, "tune_config", **sweep),
+        metric=metric,
+        mode=mode,
+        evaluate=evaluate or None,
+        model_name=model_name,
+        alias=alias,
+        approval=plain(approval),
+    )
+    ended = outliving_prefect(lambda: _pipeline(spec))
+    return ended if isinstance(ended, State) else Completed(message=ended.summary, data=ended)  # type: ignore[return-value]
 
 
 def _pipeline(spec: PipelineSpec) -> PipelineResult:
-    _step(1, f"preprocessing {spec.data.source}")
-    data = preprocess(spec.data, say=_say if shows_trainings.get() else None)
-    _step(2, f"training on {data.train_rows} rows, validating on {data.validation_rows}")
-    inspected = spec.train.on(data).inspected()
-    with store_of(inspected.trainer.run_config).in_use():  # the model is registered where the training is recorded
-        training = train_here(inspected)
-        assert training.run_id is not None
-        best = "highest" if spec.mode == "max" else "lowest"
-        _step(3, f"selecting the checkpoint with the {best} {spec.metric}")
-        selection = select_checkpoint([training.run_id], spec.metric, spec.mode)
-        _step(4, f"registering it as {spec.model_name}")
-        version = register_model(selection, spec.model_name)
-    return PipelineResult(data, training, selection, version)
+    result = run_steps(spec)
+    text = summary_of(_facts_of(result, spec))
+    about = f"Version {result.version.version} of {result.version.name}"
+    show(partial(create_markdown_artifact, text, key="pipeline-summary", description=about))
+    return result
 
 
-def _step(number: int, text: str) -> None:
-    _say(f"{number}/4 {text}")
-
-
-def _say(text: str) -> None:
-    Console(stderr=True, highlight=False).print(text, soft_wrap=True, markup=False)
+def _facts_of(result: PipelineResult, spec: PipelineSpec) -> PipelineFacts:
+    version, store = result.version, store_of(spec.train.run_config)
+    links = {f"Version {version.version} in MLflow": model_url(store.uri, version.name, version.version)}
+    if result.decision.champion is not None and result.decision.champion != version.version:
+        before = result.decision.champion
+        links[f"Version {before} in MLflow"] = model_url(store.uri, version.name, before)
+    if result.training.run_url is not None:
+        links["The training in MLflow"] = result.training.run_url
+    if result.sweep is not None and result.sweep.run_url is not None:
+        links["The sweep in MLflow"] = result.sweep.run_url
+    return PipelineFacts(
+        data=result.data,
+        best=flat(masked(result.best)),
+        selection=result.selection,
+        held_out=result.held_out,
+        version=version,
+        decision=result.decision,
+        links=links,
+    )

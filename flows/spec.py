@@ -1,130 +1,146 @@
-"""What to train, as a form."""
+"""What to train: what a form asks for, put together."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from trainlib import _rooms as rooms
 from trainlib._data.config import DataConfig
 from trainlib._data.manifest import PreprocessedData, PreprocessedDataset
-from trainlib._trainable import load_trainable
+from trainlib._forms import Section, plain
+from trainlib._trainer_form import TrainerChoice, TrainerForm, form_of
 from trainlib.config import RunConfig, ScalingConfig
+from trainlib.flows._secret_blocks import with_secret_blocks
 from trainlib.flows._shown import shown
+from trainlib.flows.forms import (
+    CheckpointSection,
+    DataSection,
+    DatasetPaths,
+    EnvironmentSection,
+    FailureSection,
+    RunSection,
+    ScalingSection,
+    located_datasets,
+    run_config_of,
+    scaling_config_of,
+)
 from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
 __all__ = ["TrainSpec"]
 
-
-def _choose_framework(schema: dict[str, Any]) -> None:
-    """Make the form's field a dropdown of the frameworks that there are."""
-    schema.update(enum=rooms.choices(), position=1)
+S = TypeVar("S", bound=Section)
 
 
 class TrainSpec(BaseModel):
     """What to train, on how many workers, and how it is kept.
 
     Example:
-        >>> TrainSpec(train_loop="trainlib.demo:train_digits").framework
+        >>> spec = TrainSpec(trainer={"kind": "torch", "train_loop": "trainlib.demo:train_digits"})
+        >>> spec.build().backend_config.framework
         'torch'
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)  # which may be a password
 
-    train_loop: str = Field(
-        pattern=r"^[\w.]+:[\w.<>]+$",
-        description="The training function, as module:function. It is marked with @trainlib.trainable, or its module is "
-        "allowed where the flow runs.",
-        json_schema_extra={"position": 0},
-    )
-    framework: str = Field(
-        default="torch",
-        description="The framework to set up around the training function; 'function' sets up none.",
-        json_schema_extra=_choose_framework,
-    )
-    train_loop_config: dict[str, Any] = Field(
-        default_factory=dict,
-        description="What the training function is called with.",
-        json_schema_extra={"position": 2},
-    )
+    trainer: TrainerChoice = Field(description="Which trainer, and what it needs.")
     scaling_config: ScalingConfig = Field(
-        default_factory=ScalingConfig,
-        description="How many workers, and what each gets.",
-        json_schema_extra={"position": 3},
+        default_factory=ScalingConfig, description="How many workers, and what each gets."
     )
     run_config: RunConfig = Field(
         default_factory=RunConfig,
         description="Where the training is kept, what is retried, and which checkpoints stay.",
-        json_schema_extra={"position": 4},
     )
-    datasets: dict[str, str | PreprocessedDataset] = Field(
+    datasets: DatasetPaths = Field(
         default_factory=dict,
-        description="What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files. 'train' is "
-        "split across the workers, the others are whole on each worker.",
-        json_schema_extra={"position": 5},
+        description="What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files.",
     )
-    dataset_config: DataConfig = Field(
-        default_factory=DataConfig, description="How datasets reach the workers.", json_schema_extra={"position": 6}
-    )
-
-    _trainer: DataParallelTrainer | None = PrivateAttr(default=None)
-    _inspected: InspectedTrainer | None = PrivateAttr(default=None)
-
-    @field_validator("framework")
-    @classmethod
-    def _framework_exists(cls, value: str) -> str:
-        if value not in rooms.choices():
-            raise ValueError(f"framework is {value!r}: choose one of {', '.join(rooms.choices())}")
-        return value
+    dataset_config: DataConfig = Field(default_factory=DataConfig, description="How datasets reach the workers.")
 
     @classmethod
     def of(cls, trainer: DataParallelTrainer) -> TrainSpec:
-        """The form that shows a trainer of this process. :meth:`trainer` gives that very trainer."""
-        function = trainer.train_loop_per_worker
-        module = getattr(function, "__module__", None) or "__main__"
-        name = getattr(function, "__qualname__", None) or type(function).__name__
-        spec = cls.model_construct(
-            train_loop=f"{module}:{name}",
-            framework=trainer.backend_config.framework,
-            train_loop_config=shown(dict(trainer.train_loop_config or {})),
-            scaling_config=trainer.scaling_config,
-            run_config=trainer.run_config.model_copy(update={"stop": shown(trainer.run_config.stop)}),
-            datasets={name: _shown_dataset(given) for name, given in trainer.datasets.items()},
-            dataset_config=trainer.dataset_config,
-        )
-        spec._trainer = trainer
-        return spec
+        """The form that shows a trainer of this process. :meth:`build` gives that very trainer."""
+        return cls._showing(trainer, trainer)
 
     @classmethod
     def of_inspected(cls, inspected: InspectedTrainer) -> TrainSpec:
         """The form that shows a trainer which was inspected already, so that the flow does not do it again."""
-        spec = cls.of(inspected.trainer)
-        spec._inspected = inspected
-        return spec
+        return cls._showing(inspected.trainer, inspected)
+
+    @classmethod
+    def _showing(cls, trainer: DataParallelTrainer, given: DataParallelTrainer | InspectedTrainer) -> TrainSpec:
+        form = form_of(rooms.room_of(trainer.backend_config)).showing(trainer, shown)
+        form._given = given
+        return cls.model_construct(
+            trainer=form,
+            scaling_config=trainer.scaling_config,
+            run_config=_shown_run_config(trainer.run_config),
+            datasets={name: _shown_dataset(given) for name, given in trainer.datasets.items()},
+            dataset_config=trainer.dataset_config,
+        )
 
     def on(self, data: PreprocessedData) -> TrainSpec:
         """The same training on preprocessed data."""
-        config = {"target": data.target, **self.train_loop_config}
-        return TrainSpec(**{**dict(self), "datasets": {**data.datasets, **self.datasets}, "train_loop_config": config})
+        changed = {"trainer": self.trainer.with_target(data.target), "datasets": {**data.datasets, **self.datasets}}
+        return TrainSpec(**{**dict(self), **changed})
 
-    def trainer(self) -> DataParallelTrainer:
-        """The trainer that this form describes.
+    @classmethod
+    def of_parameters(
+        cls,
+        trainer: TrainerForm,
+        num_workers: int,
+        name: str,
+        datasets: DatasetPaths,
+        scaling_config: ScalingSection,
+        run_config: RunSection,
+        checkpoint_config: CheckpointSection,
+        failure_config: FailureSection,
+        dataset_config: DataSection,
+        runtime_env: EnvironmentSection,
+    ) -> TrainSpec:
+        """What the parameters of a flow describe. They are explained at the flow ``train``."""
+        if trainer._given is not None:
+            return cls.model_construct(trainer=trainer)
+        return cls(
+            trainer=trainer,
+            scaling_config=scaling_config_of(scaling_config, num_workers),
+            run_config=run_config_of(run_config, name, checkpoint_config, failure_config, runtime_env),
+            datasets=located_datasets(datasets),
+            dataset_config=plain(dataset_config),
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the flow ``train`` for a trainer of this process, for people to read in Prefect."""
+        return {
+            "trainer": self.trainer,
+            "num_workers": self.scaling_config.num_workers,
+            "name": self.run_config.name or "",
+            "datasets": self.datasets,
+            "scaling_config": _shown_section(ScalingSection, self.scaling_config),
+            "run_config": _shown_section(RunSection, self.run_config),
+            "dataset_config": _shown_section(DataSection, self.dataset_config),
+        }
+
+    def build(self) -> DataParallelTrainer:
+        """The trainer that this describes.
 
         Raises:
             ValueError: the training function cannot be loaded.
+            InvalidArgumentError: the config refers to a Secret block that does not exist.
         """
-        if self._trainer is None:
-            self._trainer = rooms.load(self.framework).trainer_class()(
-                load_trainable(self.train_loop),
-                train_loop_config=self.train_loop_config,
-                scaling_config=self.scaling_config,
-                run_config=self.run_config,
-                datasets=self.datasets,
-                dataset_config=self.dataset_config,
-            )
-        return self._trainer
+        given = self.trainer._given
+        if given is not None:
+            return given.trainer if isinstance(given, InspectedTrainer) else given
+        arguments = {name: with_secret_blocks(value, name) for name, value in self.trainer.arguments().items()}
+        return self.trainer.room.trainer_class()(
+            **arguments,
+            scaling_config=self.scaling_config,
+            run_config=_with_secret_variables(self.run_config),
+            datasets=self.datasets,
+            dataset_config=self.dataset_config,
+        )
 
     def inspected(self) -> InspectedTrainer:
         """The trainer, inspected: by ``fit()`` already, or now, in a run of a deployment.
@@ -133,10 +149,33 @@ class TrainSpec(BaseModel):
             ValueError: the training function cannot be loaded.
             DataError: a dataset is missing or unusable.
         """
-        return self._inspected or self.trainer().inspect()
+        given = self.trainer._given
+        return given if isinstance(given, InspectedTrainer) else self.build().inspect()
+
+
+def _shown_run_config(config: RunConfig) -> RunConfig:
+    return config if config.stop is None else config.model_copy(update={"stop": shown(config.stop)})
+
+
+def _with_secret_variables(run_config: RunConfig) -> RunConfig:
+    """The same settings, with the values of Secret blocks in the variables of the runtime_env."""
+    env = run_config.runtime_env
+    if env is None or not env.env_vars:
+        return run_config
+    resolved = env.model_copy(update={"env_vars": with_secret_blocks(env.env_vars, "runtime_env['env_vars']")})
+    return run_config.model_copy(update={"runtime_env": resolved})
+
+
+def _shown_section(section: type[S], settings: BaseModel) -> S:
+    """The section that shows settings of this process, which may be none that a form can contain."""
+    values = {name: getattr(settings, name) for name in settings.model_fields_set}
+    return section.model_construct(**values)  # type: ignore[return-value]
 
 
 def _shown_dataset(given: Any) -> str | PreprocessedDataset:
     if isinstance(given, PreprocessedDataset):
         return given
-    return os.fspath(given) if isinstance(given, os.PathLike) else str(shown(given))
+    library = type(given).__module__.partition(".")[0]
+    if library in ("ray", "pandas", "datasets"):  # to show themselves, they read rows, and show those
+        return f"a {library}.{type(given).__name__}"
+    return str(shown(os.fspath(given) if isinstance(given, os.PathLike) else given))

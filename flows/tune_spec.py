@@ -1,22 +1,31 @@
-"""What to tune, as a form."""
+"""What to tune: what a form asks for, put together."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from trainlib._forms import Section
 from trainlib.flows._shown import shown
+from trainlib.flows.forms import combined
 from trainlib.flows.spec import TrainSpec
 from trainlib.tune import _sample as spaces
-from trainlib.tune._config import TuneConfig
+from trainlib.tune._config import SchedulerName, TuneConfig
+from trainlib.tune._search import SearchName
 from trainlib.tune._tuner import Tuner
 
-__all__ = ["TuneSpec"]
+__all__ = ["TuneSection", "TuneSpec"]
 
 # The search spaces that a form can contain, written as {"name": [arguments]}, e.g. {"loguniform": [0.0001, 0.1]}.
 _SPACES = {name: getattr(spaces, name) for name in spaces.__all__ if name != "sample_from"}
 _WITH_ONE_LIST = ("choice", "grid_search")
+
+
+class TuneSection(Section, TuneConfig):
+    """How many trials run at once, and for how long."""
+
+    hidden = ("metric", "mode", "num_samples", "search_alg", "scheduler")
 
 
 class TuneSpec(BaseModel):
@@ -24,29 +33,25 @@ class TuneSpec(BaseModel):
 
     Example:
         >>> spec = TuneSpec(
-        ...     train=TrainSpec(train_loop="trainlib.demo:train_digits"),
+        ...     train=TrainSpec(trainer={"kind": "torch", "train_loop": "trainlib.demo:train_digits"}),
         ...     param_space={"train_loop_config": {"lr": {"loguniform": [0.001, 0.1]}}},
         ...     tune_config=TuneConfig(metric="accuracy", mode="max", num_samples=8),
         ... )
-        >>> spec.title
-        'TorchTrainer · 8 samples'
+        >>> spec.tuner().plan.total
+        8
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)  # which may be a password
 
-    train: TrainSpec = Field(
-        description="What to train, on how many workers, and where it is kept.", json_schema_extra={"position": 0}
-    )
+    train: TrainSpec = Field(description="What to train, on how many workers, and where it is kept.")
     param_space: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings to try, by setting of the trainer, e.g. {'train_loop_config': {'lr': {'loguniform': "
         "[0.0001, 0.1]}, 'batch_size': {'choice': [16, 32]}}}. Also grid_search, uniform, quniform, randint, ...",
-        json_schema_extra={"position": 1},
     )
     tune_config: TuneConfig = Field(
         default_factory=TuneConfig,
         description="What to optimise, how many trials to run, and how to choose them.",
-        json_schema_extra={"position": 2},
     )
 
     _tuner: Tuner | None = PrivateAttr(default=None)
@@ -55,24 +60,54 @@ class TuneSpec(BaseModel):
     def of(cls, tuner: Tuner) -> TuneSpec:
         """The form that shows a tuner of this process. :meth:`tuner` gives that very tuner."""
         config = tuner.tune_config
-        as_text = {"search_alg": shown(config.search_alg), "scheduler": shown(config.scheduler)}
+        as_text = {
+            name: shown(getattr(config, name))
+            for name in ("search_alg", "scheduler")
+            if name in config.model_fields_set
+        }
         spec = cls.model_construct(
             train=TrainSpec.of(tuner.trainer),
             param_space=shown(tuner.param_space),
-            tune_config=config.model_copy(update={**as_text, "trial_name_creator": None}),
+            tune_config=config.model_copy(update=as_text),
         )
-        spec._tuner = tuner
+        spec.train.trainer._given = tuner
         return spec
 
-    @property
-    def title(self) -> str:
-        """The name of the flow run."""
-        tuner = self.tuner()
-        samples = self.tune_config.num_samples
-        total = tuner.plan.total
-        if total is None:
-            return f"{tuner.name} · {self.tune_config.time_budget_s:g} s"
-        return f"{tuner.name} · {total} trials" if total != samples else f"{tuner.name} · {samples} samples"
+    @classmethod
+    def of_parameters(
+        cls, train: TrainSpec, param_space: dict[str, Any], tune_config: TuneSection, **above: Any
+    ) -> TuneSpec:
+        """What the parameters of the flow ``sweep`` describe. ``above`` are the settings that are not in the section.
+
+        Raises:
+            ValueError: the settings do not go together.
+        """
+        if train.trainer._given is not None:
+            return cls.model_construct(train=train)
+        return cls(
+            train=train,
+            param_space=param_space,
+            tune_config=combined(TuneConfig, tune_config, "tune_config", **above),
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the flow ``sweep`` for a tuner of this process, for people to read in Prefect."""
+        typed = {name: getattr(self.tune_config, name) for name in self.tune_config.model_fields_set}
+        # Those that a form asks for above the section. An object in the place of a name is shown in the section.
+        names = {"search_alg": SearchName, "scheduler": SchedulerName}
+        above = {
+            name: typed.pop(name)
+            for name in TuneSection.hidden
+            if typed.get(name) is not None and (name not in names or typed[name] in get_args(names[name]))
+        }
+        tuner: Tuner = self.train.trainer._given
+        return {
+            **self.train.parameters(),
+            **above,
+            "name": tuner.run_config.name or "",
+            "param_space": self.param_space,
+            "tune_config": TuneSection.model_construct(**typed),
+        }
 
     def tuner(self) -> Tuner:
         """The tuner that this form describes.
@@ -80,29 +115,33 @@ class TuneSpec(BaseModel):
         Raises:
             ValueError: the training function cannot be loaded, or the search space is not valid.
         """
+        given = self.train.trainer._given
+        if isinstance(given, Tuner):
+            return given
         if self._tuner is None:
-            self._tuner = Tuner(
-                self.train.trainer(), param_space=parsed(self.param_space), tune_config=self.tune_config
-            )
+            self._tuner = Tuner(self.train.build(), param_space=parsed(self.param_space), tune_config=self.tune_config)
         return self._tuner
 
 
-def parsed(node: Any) -> Any:
+def parsed(node: Any, path: str = "param_space") -> Any:
     """A search space from a form, with the objects of ``trainlib.tune`` in the place of their names.
+
+    Raises:
+        ValueError: a search space cannot be made of its arguments. The message begins with the path to it.
 
     Example:
         >>> parsed({"lr": {"uniform": [0, 1]}, "layers": {"grid_search": [1, 2]}})
         {'lr': Float(lower=0, upper=1, log=False, q=None), 'layers': {'grid_search': [1, 2]}}
     """
     if isinstance(node, list):
-        return [parsed(item) for item in node]
+        return [parsed(item, f"{path}[{index}]") for index, item in enumerate(node)]
     if not isinstance(node, dict):
         return node
     name = next(iter(node), None)
     if len(node) == 1 and name in _SPACES and isinstance(node[name], list):
-        arguments = parsed(node[name])
+        arguments = parsed(node[name], f"{path}[{name!r}]")
         try:
             return _SPACES[name](arguments) if name in _WITH_ONE_LIST else _SPACES[name](*arguments)
-        except TypeError as error:
-            raise ValueError(f"{{{name!r}: {node[name]}}} is not a valid search space: {error}") from error
-    return {key: parsed(item) for key, item in node.items()}
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} is {node}, which is not a valid search space: {error}") from error
+    return {key: parsed(item, f"{path}[{key!r}]") for key, item in node.items()}

@@ -14,8 +14,13 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactUpdate
 
 from trainlib.tasks._background import BackgroundSender
+from trainlib.tasks._prefect_screen import LINK_KEY
 from trainlib.tune._sweep import Sweep
 from trainlib.tune._table import rows_of, summary_of
+
+__all__ = ["SUMMARY_KEY", "SweepArtifacts"]
+
+SUMMARY_KEY = "sweep-summary"
 
 _UPDATE_S = 5.0
 # How long the end of a sweep waits until its summary is shown.
@@ -35,11 +40,15 @@ class SweepArtifacts:
     def open(self) -> None:
         """Link to the sweep's run."""
         run = self._sweep.run
-        about = f"The MLflow run of the sweep {run.name}, the parent of its trials' runs."
+        about = f"The trials of the sweep {run.name} in MLflow. Their parent is the [run of the sweep]({run.url})."
         self._sender.send(
             "link",
             partial(
-                create_link_artifact, run.url, link_text=f"MLflow: {run.name}", key="mlflow-run", description=about
+                create_link_artifact,
+                self._sweep.trials_url,
+                link_text=f"MLflow: {run.name}",
+                key=LINK_KEY,
+                description=about,
             ),
         )
 
@@ -52,10 +61,10 @@ class SweepArtifacts:
         """Show how it ended."""
         self._write_table()
         images = [f"![{plot.stem}](data:image/png;base64,{_base64(plot)})" for plot in plots]
-        lines = [f"- {line}" for line in summary_of(self._sweep)]
-        text = "\n".join([f"## {self._sweep.run.name}", "", *lines, "", *images])
-        about = f"How the sweep {self._sweep.run.name} ended."
-        self._sender.send("summary", partial(create_markdown_artifact, text, key="sweep-summary", description=about))
+        lines = summary_of(self._sweep)
+        text = "\n".join([f"## {self._sweep.run.name}", "", *(f"- {line}" for line in lines), "", *images])
+        about = next((line for line in lines if line.startswith("best: ")), lines[0])
+        self._sender.send("summary", partial(create_markdown_artifact, text, key=SUMMARY_KEY, description=about))
         self._sender.flush(_LAST_S)
 
     def _write_table(self) -> None:

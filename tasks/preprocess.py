@@ -56,6 +56,7 @@ def _summary(data: PreprocessedData) -> str:
         ("source", f"`{data.source}`"),
         ("rows for training", data.train_rows),
         ("rows for validation", data.validation_rows),
+        ("rows held out", data.test_rows),
         ("columns", len(data.columns)),
         ("preprocessor", f"`{data.preprocessor[:200]}`"),
         ("digest", f"`{data.digest}`"),

@@ -7,12 +7,12 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
-from prefect.states import Cancelled
 
 from trainlib._execution.waiting import CancelledInThreadError
 from trainlib._training.display import Display
 from trainlib.result import Result
-from trainlib.tasks.train import is_to_be_retried
+from trainlib.tasks._stopped import shown_as_stopped
+from trainlib.tasks.train import interrupted_state, is_to_be_retried
 from trainlib.tune._sweep import Sweep
 from trainlib.tune._trial import SweepTrial
 
@@ -37,9 +37,9 @@ def trial(sweep: Sweep, trial: SweepTrial, show: Any) -> Result:
     """
     training = sweep.start(trial, Display([TrialScreen(trial.number, show)]))
     try:
-        return training.attempt()
-    except CancelledInThreadError:
-        return Cancelled(message="The sweep was ended.")  # type: ignore[return-value]
+        return shown_as_stopped(training.attempt())
+    except CancelledInThreadError as interrupted:
+        return interrupted_state(interrupted, "The sweep")  # type: ignore[return-value]
 
 
 class TrialScreen:
@@ -53,6 +53,10 @@ class TrialScreen:
         get_run_logger().info(text)
         self._show.say(f"trial {self._number}: {text}")
 
+    def warn(self, text: str) -> None:
+        get_run_logger().warning(text)
+        self._show.warn(f"trial {self._number}: {text}")
+
     def status(self, text: str) -> None:
         pass
 
@@ -61,7 +65,7 @@ class TrialScreen:
         self._show.output(self._number, rank, text, is_error)
 
     def progress(self, iteration: int, total: int | None, metrics: dict[str, Any]) -> None:
-        pass
+        self._show.result(self._number, metrics)
 
-    def close(self) -> None:
+    def close(self, *, succeeded: bool) -> None:
         pass

@@ -76,7 +76,11 @@ def back_up(folder: Path, home: Path, prefect_database: Path | None) -> Backup:
         copy_database(prefect_database, folder / _PREFECT)
         if (results := prefect_database.parent / "storage").exists():
             _copy_tree(results, folder / _RESULTS, ())
-    skipped = [home / _MLFLOW, folder, *([prefect_database.parent] if prefect_database is not None else [])]
+    skipped = [
+        *(home / _MLFLOW, folder),
+        home / "platform",  # of the processes that run now; a copy of the home must not join them
+        *([prefect_database.parent] if prefect_database is not None else []),
+    ]
     _copy_tree(home, folder / _FILES, skipped)
     client = _client(folder / _MLFLOW)
     checkpoints, elsewhere = _complete(client, home, folder / _FILES)

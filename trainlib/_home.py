@@ -9,7 +9,7 @@ from pathlib import Path
 from trainlib._format import FORMAT
 from trainlib.errors import FormatError
 
-__all__ = ["FORMAT_FILE", "require_home", "require_readable"]
+__all__ = ["FORMAT_FILE", "read_format", "require_home", "require_readable"]
 
 FORMAT_FILE = "format.json"
 
@@ -24,7 +24,7 @@ def require_home(home: Path) -> None:
         FormatError: a newer trainlib wrote it.
     """
     file = home / FORMAT_FILE
-    found = _read(file)
+    found = read_format(file)
     if found == FORMAT:
         return
     if found is not None:
@@ -58,7 +58,12 @@ def require_readable(version: int, what: str, otherwise: str = "") -> None:
         )
 
 
-def _read(file: Path) -> int | None:
+def read_format(file: Path) -> int | None:
+    """The format that a home folder has, from its file. None if there is no such file.
+
+    Raises:
+        FormatError: the file is broken.
+    """
     try:
         return int(json.loads(file.read_text())["format"])
     except FileNotFoundError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
@@ -11,6 +11,7 @@ from trainlib._registry.client import connect
 from trainlib._registry.environment import Environment
 from trainlib._registry.finding import find_run, load_trainer
 from trainlib._registry.kept_files import ENVIRONMENT
+from trainlib._registry.seeds import has_known_seeds
 from trainlib._registry.store import current_store
 from trainlib._settings import TrainerSettings
 from trainlib._training.opening import fingerprint_of
@@ -33,14 +34,17 @@ class Rerun:
     """The run that it repeats."""
     changes: list[str]
     """What is no longer as it was, in words."""
+    remarks: list[str]
+    """What nobody can know, in words: whether it will be the same."""
 
 
-def plan_rerun(run: str, name: str | None = None) -> Rerun:
+def plan_rerun(run: str, name: str | None = None, config: dict[str, Any] | None = None) -> Rerun:
     """The trainer of a run that was made before, as a new training, and what has changed since.
 
     Args:
         run: The id or the name of its MLflow run.
         name: The name of the new run. Default: that of the old one, marked as a rerun.
+        config: Its ``train_loop_config``, if a secret in it was not saved.
 
     Raises:
         RunNotFoundError: there is no such run, or no trainer made it.
@@ -58,13 +62,25 @@ def plan_rerun(run: str, name: str | None = None) -> Rerun:
         found = find_run(connect(store), run_id)
         recorded = ENVIRONMENT.load(found.info.artifact_uri)
     name = name or f"{found.info.run_name} · rerun of {run_id[:8]}"
+    changes: dict[str, Any] = {} if config is None else {"train_loop_config": config}
     trainer = (
         rooms.load(settings.backend_config.framework)
         .trainer_class()
-        .from_settings(settings.unpacked(), run_config=settings.run_config.model_copy(update={"name": name}))
+        .from_settings(
+            settings.unpacked(changes), run_config=settings.run_config.model_copy(update={"name": name}), **changes
+        )
     )
-    changes = _changes_around(recorded) + _changes_inside(trainer, found)
-    return Rerun(trainer, run_id, changes)
+    differences = _changes_around(recorded) + _changes_inside(trainer, found)
+    return Rerun(trainer, run_id, differences, _remarks_on(found))
+
+
+def _remarks_on(run: Run) -> list[str]:
+    if has_known_seeds(run.data.tags, run.data.params):
+        return []
+    return [
+        "No seed of it is known. If its function draws random numbers, they will be other ones: set a seed, e.g. with "
+        "trainlib.torch.enable_reproducibility(seed)."
+    ]
 
 
 def _changes_around(recorded: bytes | None) -> list[str]:

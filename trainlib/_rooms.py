@@ -13,12 +13,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from trainlib._execution.backend import BackendConfig
+from trainlib._ray_objects import described, is_of_ray, settings_from_ray
+from trainlib.checkpoint import Checkpoint
 from trainlib.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from trainlib.trainer import DataParallelTrainer
 
-__all__ = ["FUNCTION", "ROOMS", "Room", "choices", "load", "room_of"]
+__all__ = ["FUNCTION", "ROOMS", "Room", "checkpoint_class", "choices", "load", "room_of", "taken_from_ray"]
 
 ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
@@ -52,6 +54,10 @@ class Room:
     """The extra that installs these packages: ``pip install 'trainlib[extra]'``."""
     check: Callable[[], None] | None = None
     """Raises an ImportError if something else is wrong with what is installed."""
+    checkpoint: str | None = None
+    """The checkpoint of the framework's models, as ``module:class``. Its ``kind`` is the room's name."""
+    form: str | None = None
+    """What a form asks for, as ``module:class``. Default: a training function, its config and the framework's settings."""
 
     @property
     def name(self) -> str:
@@ -65,8 +71,7 @@ class Room:
 
     def trainer_class(self) -> type[DataParallelTrainer]:
         """The trainer. Imports the framework's folder, but not the framework."""
-        module, _, name = self.trainer.partition(":")
-        found: type[DataParallelTrainer] = getattr(importlib.import_module(module), name)
+        found: type[DataParallelTrainer] = _import(self.trainer)
         return found
 
     def require_installed(self) -> None:
@@ -98,9 +103,12 @@ class Room:
         spelled = {name: given[name] for name in self.config_arguments if given[name] is not None}
         if len(spelled) > 1:
             raise ValueError(f"{' and '.join(spelled)} are the same argument: pass one of them")
-        for name, config in spelled.items():
+        for name, given_config in spelled.items():
+            config = taken_from_ray(given_config)
             if not isinstance(config, self.config_class):
-                raise InvalidArgumentError(f"{name} is a {type(config).__name__}: pass a {self.config_class.__name__}")
+                wanted = self.config_class.__name__
+                whose = f"trainlib.{self.name}.{wanted}" if is_of_ray(config, "BackendConfig") else wanted
+                raise InvalidArgumentError(f"{name} is {described(config)}: pass a {whose}")
             return config
         return self.config_class()
 
@@ -129,6 +137,36 @@ def choices() -> list[str]:
         ['torch', 'tensorflow', 'horovod', 'function']
     """
     return [*ROOMS, FUNCTION.name]
+
+
+def checkpoint_class(kind: str) -> type[Checkpoint]:
+    """The class of checkpoints with this ``kind``. Imports the framework's folder, but not the framework.
+
+    Example:
+        >>> checkpoint_class("torch").__name__, checkpoint_class("").__name__
+        ('TorchCheckpoint', 'Checkpoint')
+    """
+    name = load(kind).checkpoint if kind in ROOMS else None
+    found: type[Checkpoint] = _import(name) if name is not None else Checkpoint
+    return found
+
+
+def _import(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def taken_from_ray(config: Any) -> Any:
+    """A framework's settings of Ray Train as those of its room. Anything else is given back as it is.
+
+    A class that extends one of Ray's may set up workers in a way of its own, so it is not taken.
+    """
+    if is_of_ray(config, "BackendConfig") and type(config).__module__.split(".")[0] == "ray":
+        for name in ROOMS:
+            kind = load(name).config_class
+            if type(config).__name__ == kind.__name__:
+                return kind(**settings_from_ray(config, kind.__name__) or {})
+    return config
 
 
 def room_of(config: BackendConfig) -> Room:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
 from trainlib._execution.backend import BackendConfig
+from trainlib._given_checkpoint import checkpoint_to_resume
+from trainlib._ray_objects import described, settings_from_ray
+from trainlib._rooms import taken_from_ray
 from trainlib._secrets import hidden_in, without_secrets
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig, require_values
@@ -70,7 +73,10 @@ class TrainerSettings:
             takes_config(train_loop_per_worker)
         _require_type(train_loop_config, dict, "train_loop_config", "a dict")
         _require_no_circle(train_loop_config, ())
-        _require_type(backend_config, BackendConfig, "backend_config", "a BackendConfig, e.g. TorchConfig()")
+        backend_config = taken_from_ray(backend_config)
+        _require_type(
+            backend_config, BackendConfig, "backend_config", "a trainlib.execution.BackendConfig, e.g. TorchConfig()"
+        )
         _require_type(datasets, dict, "datasets", "a dict, e.g. {'train': ...}")
         settings = cls(
             train_loop_per_worker=train_loop_per_worker,
@@ -81,8 +87,10 @@ class TrainerSettings:
             datasets=dict(datasets or {}),
             dataset_config=_as_config(DataConfig, dataset_config, "dataset_config"),
             preprocessor=preprocessor,
-            resume_from_checkpoint=resume_from_checkpoint,
+            resume_from_checkpoint=checkpoint_to_resume(resume_from_checkpoint, "resume_from_checkpoint"),
         )
+        if (runtime_env := settings.gang.runtime_env) is not None:
+            runtime_env.require_secrets()
         settings._require_datasets()
         settings._require_preprocessor()
         settings._require_checkpoint()
@@ -116,11 +124,16 @@ class TrainerSettings:
             )
 
     def _require_checkpoint(self) -> None:
-        checkpoint = self.resume_from_checkpoint
-        what = "a trainlib.Checkpoint, e.g. Checkpoint.from_directory(path) or result.checkpoint"
-        _require_type(checkpoint, Checkpoint, "resume_from_checkpoint", what)
-        if checkpoint is not None:
-            checkpoint.require()
+        if self.resume_from_checkpoint is not None:
+            self.resume_from_checkpoint.require()
+
+    @property
+    def gang(self) -> ScalingConfig:
+        """The workers to start. What they need of both configs is in its ``runtime_env``; ScalingConfig's wins."""
+        own, common = self.scaling_config.runtime_env, self.run_config.runtime_env
+        if common is None:
+            return self.scaling_config
+        return self.scaling_config.model_copy(update={"runtime_env": own.over(common) if own else common})
 
     def bound_function(self) -> Callable[[], Any]:
         """The training function with its config bound, so that it is called without arguments."""
@@ -157,11 +170,21 @@ class TrainerSettings:
         try:
             return cloudpickle.dumps(portable)  # type: ignore[no-any-return]
         except Exception as error:  # pickling runs the code of whatever is pickled
-            name = getattr(self.train_loop_per_worker, "__name__", repr(self.train_loop_per_worker))
             raise InvalidArgumentError(
-                f"the training function {name} or its config cannot be sent to the workers: {error}. Create such objects "
-                "inside the function, or pass what they are made of."
+                f"{portable._unpicklable() or error}. Create it inside the training function, or pass what it is made of."
             ) from error
+
+    def _unpicklable(self) -> str | None:
+        """Which argument cannot be pickled, and what in it; None if none is found."""
+        from trainlib._unpicklable import whats_unpicklable
+
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if (found := whats_unpicklable(value)) is not None:
+                is_function = field.name == "train_loop_per_worker"
+                name = f"the training function {getattr(value, '__name__', '')}".strip() if is_function else field.name
+                return f"{name} cannot be sent to the workers: {found}"
+        return None
 
     def unpacked(self, changes: Collection[str] = ()) -> TrainerSettings:
         """Settings that were unpickled, with datasets that can be read again. Those in ``changes`` are not needed.
@@ -217,6 +240,8 @@ def takes_config(function: Any) -> bool:
 def _as_config(model: Any, value: Any, name: str) -> Any:
     if value is None:
         return model()
+    if (settings := settings_from_ray(value, model.__name__)) is not None:
+        value = settings
     if isinstance(value, dict):
         value = model(**value)
     _require_type(value, model, name, f"a {model.__name__}")
@@ -226,4 +251,4 @@ def _as_config(model: Any, value: Any, name: str) -> Any:
 
 def _require_type(value: Any, kind: type, name: str, what: str) -> None:
     if value is not None and not isinstance(value, kind):
-        raise InvalidArgumentError(f"{name} is a {type(value).__name__}: pass {what}")
+        raise InvalidArgumentError(f"{name} is {described(value)}: pass {what}")

@@ -60,8 +60,9 @@ def _require_running(run: Run) -> int:
     assert driver is not None, "otherwise nobody runs it"
     if not driver.is_here:
         raise RunNotReachableError(
-            f"{_name(run)} is run by process {driver.pid} on {driver.host}, which only that machine can ask. Call "
-            f"`trainlib stacks` there."
+            f"{_name(run)} is run by process {driver.pid} on {driver.host}, and only there can it be asked for its stacks. Call "
+            f"`trainlib stacks {run.info.run_id}` on that machine, or in that container, as the same user: e.g. "
+            f"`ssh {driver.host} trainlib stacks {run.info.run_id}`, or `kubectl exec {driver.host} -- trainlib stacks ...`."
         )
     return driver.pid
 

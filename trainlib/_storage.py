@@ -11,6 +11,9 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from trainlib._retry_lines import without_retry_lines
+from trainlib._secrets import masked_uri
+
 # Only MLflow's own client can reach these, through the tracking server.
 _THROUGH_MLFLOW = ("mlflow-artifacts", "runs", "models", "dbfs")
 # What writing to a disk without room for it gives: no space, no quota, or a file above the limit of the process.
@@ -57,6 +60,11 @@ def local_path(location: str) -> Path | None:
     return Path(location).expanduser().absolute()
 
 
+def is_own(path: Path) -> bool:
+    """Whether a local file or folder belongs to this user. Code in what belongs to others must not run unasked."""
+    return path.stat().st_uid == os.getuid()
+
+
 def is_through_mlflow(location: str) -> bool:
     """Whether only MLflow's own client can reach a location, through the tracking server."""
     parsed = urlparse(location)
@@ -71,6 +79,32 @@ def exists(location: str) -> bool:
         return bool(_artifacts(location).list_artifacts())
     store, inner = filesystem(location)
     return bool(store.exists(inner))
+
+
+def names_in(location: str) -> set[str]:
+    """The names of the files and folders in a folder. Empty if there is no such folder."""
+    if (path := local_path(location)) is not None:
+        return {each.name for each in path.iterdir()} if path.is_dir() else set()
+    if is_through_mlflow(location):
+        return {each.path.rsplit("/", 1)[-1] for each in _artifacts(location).list_artifacts()}
+    store, inner = filesystem(location)
+    found = store.ls(inner, detail=False) if store.exists(inner) else []
+    return {str(each).rstrip("/").rsplit("/", 1)[-1] for each in found}
+
+
+def size_of(location: str) -> int:
+    """How many bytes the files in a folder have. 0 if there is no such folder."""
+    if (path := local_path(location)) is not None:
+        return sum(each.lstat().st_size for each in path.rglob("*") if each.is_file() and not each.is_symlink())
+    if is_through_mlflow(location):
+        return _size_of_artifacts(_artifacts(location), None)
+    store, inner = filesystem(location)
+    return int(store.du(inner)) if store.exists(inner) else 0
+
+
+def _size_of_artifacts(artifacts, folder: str | None) -> int:  # type: ignore[no-untyped-def]
+    found = artifacts.list_artifacts(folder)
+    return sum(_size_of_artifacts(artifacts, each.path) if each.is_dir else each.file_size or 0 for each in found)
 
 
 def lacks_room(error: BaseException) -> bool:
@@ -98,7 +132,8 @@ def upload(source: Path, location: str) -> None:
             _sync(folder)
         return
     if is_through_mlflow(location):
-        _artifacts(location).log_artifacts(str(source))
+        with without_retry_lines():
+            _artifacts(location).log_artifacts(str(source))
     else:
         store, inner = filesystem(location)
         for root, _, names in os.walk(source):
@@ -123,7 +158,8 @@ def download(location: str, target: Path) -> None:
     if source is not None:
         shutil.copytree(source, target, dirs_exist_ok=True)
     elif is_through_mlflow(location):
-        _artifacts(location).download_artifacts("", dst_path=str(target))
+        with without_retry_lines():
+            _artifacts(location).download_artifacts("", dst_path=str(target))
     else:
         store, inner = filesystem(location)
         store.get(inner.rstrip("/") + "/", str(target), recursive=True)
@@ -131,10 +167,13 @@ def download(location: str, target: Path) -> None:
 
 def delete(location: str) -> None:
     """Remove the folder at ``location``, if it exists."""
+    if not location:
+        raise ValueError("there is no location to delete: an empty one would mean the working directory")
     if (path := local_path(location)) is not None:
         shutil.rmtree(path, ignore_errors=True)
     elif is_through_mlflow(location):
-        _artifacts(location).delete_artifacts()
+        with without_retry_lines():
+            _artifacts(location).delete_artifacts()
     else:
         store, inner = filesystem(location)
         if store.exists(inner):
@@ -237,7 +276,8 @@ def filesystem(location: str):  # type: ignore[no-untyped-def]
     try:
         return fsspec.core.url_to_fs(absolute(location))
     except (ImportError, ValueError, OSError) as error:
-        raise ValueError(f"cannot reach {location}: {str(error).partition(chr(10))[0]}") from error
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(masked_uri(f"cannot reach {location}: {reason}")) from error
 
 
 def _artifacts(location: str):  # type: ignore[no-untyped-def]

@@ -6,18 +6,24 @@ They are pydantic models with a description on each field, because a Prefect dep
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, field_validator, model_validator
 
-__all__ = ["CheckpointConfig", "FailureConfig", "RunConfig", "ScalingConfig"]
+from trainlib._positional import PositionalSettings
+from trainlib._ray_objects import is_of_ray, settings_from_ray
+from trainlib._runtime_env import RuntimeEnv
+from trainlib._secrets import require_no_password
+
+__all__ = ["CheckpointConfig", "DivergenceConfig", "FailureConfig", "RunConfig", "RuntimeEnv", "ScalingConfig"]
 
 
-class _Config(BaseModel):
+class _Config(PositionalSettings):
     model_config = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *args: Any, **values: Any) -> None:
         """Check the values and keep them. Any value may be a search space, for use in Tuner's ``param_space`` only."""
+        values = self._by_name(args, values)
         if not _has_space(values):
             super().__init__(**values)
             return
@@ -61,6 +67,16 @@ class ScalingConfig(_Config):
         {'CPU': 2.0}
     """
 
+    model_config = ConfigDict(hide_input_in_errors=True)  # which may be a secret of runtime_env
+
+    positions: ClassVar[tuple[str, ...]] = (
+        "trainer_resources",
+        "num_workers",
+        "use_gpu",
+        "resources_per_worker",
+        "placement_strategy",
+    )
+
     num_workers: int = Field(
         default=1, ge=1, strict=True, description="Workers that train together, each in its own process."
     )
@@ -80,6 +96,19 @@ class ScalingConfig(_Config):
         gt=0,
         description="Seconds to wait for the cluster to have room for all workers before giving up.",
     )
+    runtime_env: RuntimeEnv | None = Field(
+        default=None,
+        description="Packages, environment variables and code for the workers. What is set here wins over RunConfig's.",
+    )
+
+    @field_validator("trainer_resources", mode="before")
+    @classmethod
+    def _is_not_the_number_of_workers(cls, value: Any) -> Any:
+        if isinstance(value, int):
+            raise ValueError(
+                f"got {value!r}. The first place is that of trainer_resources: write num_workers={value!r}"
+            )
+        return value
 
     @field_validator("resources_per_worker", "trainer_resources")
     @classmethod
@@ -96,6 +125,10 @@ class ScalingConfig(_Config):
             raise ValueError("use_gpu is set, but resources_per_worker gives each worker 0 GPU: drop one of them")
         if not self.use_gpu and gpus:
             raise ValueError(f"resources_per_worker asks for {gpus:g} GPU a worker: set use_gpu=True as well")
+        if gpus is not None and gpus > 1 and gpus % 1:
+            raise ValueError(
+                f"resources_per_worker asks for {gpus:g} GPU a worker: above 1 it has to be a whole number"
+            )
         return self
 
     @model_validator(mode="after")
@@ -137,19 +170,35 @@ def _above_zero(resources: dict[str, float]) -> dict[str, float]:
 
 
 class CheckpointConfig(_Config):
-    """Which checkpoints are kept.
+    """Which checkpoints are kept: the N best by score, or the N newest without one, and besides them the newest.
+
+    The newest one is what a retry resumes from, and what ``result.checkpoint`` is; ``result.best_checkpoints`` has the N. With
+    ``num_to_keep=0`` it is the only one, and in memory.
 
     Example:
         >>> CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="loss", checkpoint_score_order="min").num_to_keep
         2
     """
 
+    positions: ClassVar[tuple[str, ...]] = (
+        "num_to_keep",
+        "checkpoint_score_attribute",
+        "checkpoint_score_order",
+        "checkpoint_frequency",
+        "checkpoint_at_end",
+    )
+    elsewhere: ClassVar[dict[str, str]] = {
+        "checkpoint_frequency": "the training function says when, with report(metrics, checkpoint=...)",
+        "checkpoint_at_end": "the training function says when, with report(metrics, checkpoint=...)",
+    }
+
     num_to_keep: int | None = Field(
         default=None,
         ge=0,
         strict=True,
-        description="How many checkpoints to keep: the best by score, or the newest if there is no score. 0 writes none, "
-        "empty keeps all. The newest one is always kept, because a retry resumes from it.",
+        description="How many checkpoints to keep: the best by score, or the newest if there is no score. Empty keeps all. From 1 on, "
+        "the newest one is kept besides these, because a retry resumes from it. With 0, none is written: the newest one alone is "
+        "kept, in Ray's memory, as long as the training's process lives.",
     )
     checkpoint_score_attribute: str | None = Field(
         default=None,
@@ -180,12 +229,14 @@ class FailureConfig(_Config):
         -1
     """
 
+    positions: ClassVar[tuple[str, ...]] = ("max_failures", "fail_fast")
+
     max_failures: int = Field(
         default=0,
         ge=-1,
         strict=True,
-        description="Retries after a lost worker, a checkpoint that could not be saved, or a server that was away for too "
-        "long. -1 retries for ever.",
+        description="Retries after a lost worker, an exception of the training function, a checkpoint that could not be saved, "
+        "or a server that was away for too long. -1 retries for ever.",
     )
     max_preemptions: int = Field(
         default=-1,
@@ -193,10 +244,10 @@ class FailureConfig(_Config):
         strict=True,
         description="Retries after a node was drained or lost, counted apart. -1 retries for ever.",
     )
-    retry_user_errors: bool = Field(
-        default=False,
-        strict=True,
-        description="Count an exception of the training function as a failure that is retried. It rarely heals.",
+    retry_user_errors: Literal["unless_repeated", "always", "never"] = Field(
+        default="unless_repeated",
+        description="Whether an exception of the training function is retried, within max_failures. unless_repeated: not if the "
+        "same exception comes from the same line a second time, and no checkpoint was saved in between.",
     )
     fail_fast: bool = Field(default=False, strict=True, description="In a sweep: the first failed trial ends it.")
     mlflow_timeout_min: float = Field(
@@ -205,6 +256,48 @@ class FailureConfig(_Config):
         description="Minutes to wait for MLflow when it is away or hangs. The training goes on meanwhile. If a checkpoint "
         "cannot be recorded by then, the attempt has failed.",
     )
+
+    @field_validator("retry_user_errors", mode="before")
+    @classmethod
+    def _yes_and_no_are_words(cls, value: Any) -> Any:
+        return {True: "always", False: "never"}[value] if isinstance(value, bool) else value
+
+
+class DivergenceConfig(_Config):
+    """When a training counts as diverged, and ends.
+
+    A checkpoint that is reported with a value beyond the limit is not saved, so that it takes no better one's place.
+
+    Example:
+        >>> DivergenceConfig(metric="loss", factor=5).patience
+        3
+    """
+
+    metric: str = Field(
+        default="loss", min_length=1, description="A reported metric of which a low value is better, such as the loss."
+    )
+    factor: float | None = Field(
+        default=10.0,
+        gt=1,
+        allow_inf_nan=False,
+        description="A value is beyond the limit when it is more than this many times the best one of its attempt. Leave it "
+        "empty for a metric that comes close to 0, and set bound instead.",
+    )
+    bound: float | None = Field(
+        default=None, allow_inf_nan=False, description="A value is also beyond the limit when it is higher than this."
+    )
+    patience: int = Field(
+        default=3,
+        ge=1,
+        strict=True,
+        description="How many reports in a row have to be beyond the limit. NaN and infinity are beyond any limit.",
+    )
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> DivergenceConfig:
+        if self.factor is None and self.bound is None:
+            raise ValueError("neither factor nor bound is set: set one of them, or leave out RunConfig.divergence")
+        return self
 
 
 Stop = dict[str, float] | Callable[[str, dict[str, Any]], bool] | None
@@ -222,6 +315,27 @@ class RunConfig(_Config):
         'digits'
     """
 
+    model_config = ConfigDict(hide_input_in_errors=True)  # which may be a password
+
+    positions: ClassVar[tuple[str, ...]] = (
+        "name",
+        "storage_path",
+        "callbacks",
+        "stop",
+        "failure_config",
+        "sync_config",
+        "checkpoint_config",
+        "progress_reporter",
+        "verbose",
+        "log_to_file",
+    )
+    renamed: ClassVar[dict[str, str]] = {"local_dir": "storage_path"}
+    elsewhere: ClassVar[dict[str, str]] = {
+        "sync_config": "checkpoints go to storage_path by themselves, also when it is a URI",
+        "progress_reporter": "set verbose, from 0 to 3",
+        "log_to_file": "what workers print is shown, and kept, by itself",
+    }
+
     name: str | None = Field(
         default=None,
         min_length=1,
@@ -233,7 +347,8 @@ class RunConfig(_Config):
     )
     storage_path: str | None = Field(
         default=None,
-        description="Folder or URI (s3://..., gs://...) for logs and checkpoints. Default: trainlib's home folder.",
+        description="Folder or URI (s3://..., gs://...) for checkpoints. In a folder there are also the logs, which otherwise are "
+        "in trainlib's home folder. Default: all in the home folder.",
     )
     callbacks: Annotated[Sequence[Any] | None, SkipValidation] = Field(
         default=None, exclude=True, description="Callbacks, called with each result."
@@ -242,20 +357,52 @@ class RunConfig(_Config):
         default=None,
         description="When to end the training: {'metric': bound}, or a function of (trial_id, result).",
     )
+    max_time_s: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds that the training may take, in all its attempts together, also after a restart. They count while "
+        "its workers run, but not while it waits for room or for a retry. Then it ends at its next report, or, if none comes "
+        "within a few seconds, without it. In a sweep, each trial has this time.",
+    )
+    stop_on_nan: bool = Field(
+        default=False,
+        strict=True,
+        description="End the training when a reported metric is NaN. A checkpoint that is reported with it is not saved.",
+    )
+    divergence: DivergenceConfig | None = Field(
+        default=None, description="End the training when a metric grows far beyond its best value."
+    )
     checkpoint_config: CheckpointConfig = Field(
         default_factory=CheckpointConfig, description="Which checkpoints are kept."
     )
     failure_config: FailureConfig = Field(default_factory=FailureConfig, description="What is retried.")
-    verbose: Literal[0, 1, 2] = Field(
-        default=1, description="0 is silent, 1 shows progress, 2 prints each result as well."
+    verbose: Literal[0, 1, 2, 3] = Field(
+        default=1,
+        description="What the terminal shows besides the workers' own prints: 0 nothing, 1 progress, 2 also a line for each "
+        "result, 3 each result in full.",
+    )
+    runtime_env: RuntimeEnv | None = Field(
+        default=None,
+        description="Packages, environment variables and code for the workers, e.g. {'pip': ['einops']}. What ScalingConfig's "
+        "sets wins.",
+    )
+    working_dir_per_rank: bool = Field(
+        default=True,
+        strict=True,
+        description="Run the training function of each rank in a folder of its own, rank_0 and so on in the training's log "
+        "directory, so that ranks that write the same file do not race. TRAINLIB_ORIG_WORKING_DIR then names the folder that the "
+        "script runs in. Without it, all ranks run there.",
     )
 
     @field_validator("checkpoint_config", "failure_config", mode="before")
     @classmethod
-    def _none_is_the_default(cls, value: Any, info: Any) -> Any:
+    def _takes_none_and_rays_own(cls, value: Any, info: Any) -> Any:
+        kind = CheckpointConfig if info.field_name == "checkpoint_config" else FailureConfig
         if value is None:
-            return CheckpointConfig() if info.field_name == "checkpoint_config" else FailureConfig()
-        return value
+            return kind()
+        settings = settings_from_ray(value, kind.__name__)
+        return value if settings is None else kind(**settings)
 
     @field_validator("name", "experiment_name")
     @classmethod
@@ -278,26 +425,27 @@ class RunConfig(_Config):
     def _path_objects_are_paths(cls, value: Any) -> Any:
         import os
 
-        from trainlib._secrets import masked_uri
-
         path = os.fspath(value) if isinstance(value, os.PathLike) else value
-        if isinstance(path, str) and masked_uri(path) != path:
-            raise ValueError(
-                f"{masked_uri(path)} has a password in it, which MLflow would store. Give it to the store's library in the "
-                "environment instead, e.g. as AWS_SECRET_ACCESS_KEY"
-            )
-        return path
+        return require_no_password(path) if isinstance(path, str) else path
 
     @field_validator("callbacks")
     @classmethod
     def _callbacks_are_callbacks(cls, value: Any) -> Any:
         from trainlib.callbacks import Callback
 
+        if value is not None and not isinstance(value, (list, tuple)):
+            raise ValueError(f"callbacks is a {type(value).__name__}: pass a list of callbacks")
         for callback in value or ():
-            if not isinstance(callback, Callback):
+            if isinstance(callback, Callback):
+                continue
+            if is_of_ray(callback, "Callback"):
                 raise ValueError(
-                    f"{callback!r} is not a callback: pass objects of a class that extends trainlib.callbacks.Callback"
+                    f"{type(callback).__name__} is a callback of ray.tune, which knows only Ray's trials: let it extend "
+                    "trainlib.callbacks.Callback, which has the same methods, or take the callback of that name from there"
                 )
+            raise ValueError(
+                f"{callback!r} is not a callback: pass objects of a class that extends trainlib.callbacks.Callback"
+            )
         return value
 
     @field_validator("stop")

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from trainlib import _storage as storage
 from trainlib import session
 from trainlib._trainable import trainable
 from trainlib.checkpoint import Checkpoint
 
-__all__ = ["digits_file", "train_digits"]
+if TYPE_CHECKING:
+    import pandas as pd
+    import ray.data
+    import torch
+
+__all__ = ["digits_file", "evaluate_digits", "predict_digits", "train_digits"]
+
+_TARGET = "target"
 
 
-def digits_file() -> Path:
+def digits_file(part: Literal["train", "validation"] | None = None) -> Path:
     """scikit-learn's digits as a CSV file in trainlib's home folder: a column for each of 64 pixels, and ``target``.
 
     The file is written once. To train on data of your own, use the path of your own file in its place.
+
+    Args:
+        part: Only a part of the rows: each fifth is for validation, the others are for training.
     """
-    path = storage.home() / "demo" / "digits.csv"
+    path = storage.home() / "demo" / (f"digits-{part}.csv" if part else "digits.csv")
     if path.exists():
         return path
     try:
@@ -28,12 +39,15 @@ def digits_file() -> Path:
         raise ImportError("The demo needs scikit-learn: pip install 'trainlib[sklearn]'") from error
     path.parent.mkdir(parents=True, exist_ok=True)
     # Under another name first: the file must not exist before it is complete.
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        load_digits(as_frame=True).frame.to_csv(part, index=False)
-        part.replace(path)
+        rows = load_digits(as_frame=True).frame
+        is_fifth = rows.index % 5 == 0
+        chosen = rows if part is None else rows[is_fifth if part == "validation" else ~is_fifth]
+        chosen.to_csv(unfinished, index=False)
+        unfinished.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
     return path
 
 
@@ -52,14 +66,12 @@ def train_digits(config: dict[str, Any]) -> None:
 
     enable_reproducibility(config.get("seed", 0))
 
-    def tensors(name: str) -> tuple[torch.Tensor, torch.Tensor]:
-        # So few rows fit into memory. Many would be read batch by batch, with iter_torch_batches().
-        table = session.get_dataset_shard(name).materialize().to_pandas()
-        labels = table.pop(config["target"])
-        return torch.from_numpy(table.to_numpy("float32").copy()), torch.from_numpy(labels.to_numpy("int64").copy())
-
-    train_x, train_y = tensors("train")
-    valid_x, valid_y = tensors("validation")
+    # So few rows fit into memory. Many would be read batch by batch, with iter_torch_batches().
+    train, validation = session.get_dataset_shard("train"), session.get_dataset_shard("validation")
+    assert train is not None
+    assert validation is not None
+    train_x, train_y = _tensors(train.materialize().to_pandas(), config["target"])
+    valid_x, valid_y = _tensors(validation.materialize().to_pandas(), config["target"])
     classes = int(max(train_y.max(), valid_y.max())) + 1
     network = nn.Sequential(
         nn.Linear(train_x.shape[1], config["hidden"]), nn.ReLU(), nn.Linear(config["hidden"], classes)
@@ -92,3 +104,53 @@ def train_digits(config: dict[str, Any]) -> None:
                 {"epoch": epoch, "model": network.state_dict(), "optimizer": optimizer.state_dict()}
             ),
         )
+
+
+@trainable
+def evaluate_digits(checkpoint: Checkpoint, dataset: ray.data.Dataset) -> dict[str, float]:
+    """How well a checkpoint of :func:`train_digits` does on rows that it has not seen.
+
+    Args:
+        checkpoint: The checkpoint.
+        dataset: The rows, to which the preprocessor of the checkpoint was applied.
+    """
+    import torch
+    from torch import nn
+
+    features, labels = _tensors(dataset.to_pandas(), _TARGET)
+    weights = checkpoint.to_dict()["model"]
+    hidden, classes = weights["0.weight"].shape[0], weights["2.weight"].shape[0]
+    network = nn.Sequential(nn.Linear(features.shape[1], hidden), nn.ReLU(), nn.Linear(hidden, classes))
+    network.load_state_dict(weights)
+    with torch.no_grad():
+        scores = network(features)
+        loss = nn.functional.cross_entropy(scores, labels).item()
+        return {"accuracy": (scores.argmax(1) == labels).float().mean().item(), "loss": loss}
+
+
+@trainable
+def predict_digits(checkpoint: Checkpoint) -> Callable[[pd.DataFrame], dict[str, Any]]:
+    """What predicts with a checkpoint of :func:`train_digits`: for each row, the digit, and how probable it is."""
+    import torch
+    from torch import nn
+
+    weights = checkpoint.to_dict()["model"]
+    (hidden, pixels), classes = weights["0.weight"].shape, len(weights["2.bias"])
+    network = nn.Sequential(nn.Linear(pixels, hidden), nn.ReLU(), nn.Linear(hidden, classes))
+    network.load_state_dict(weights)
+
+    def predict(batch: pd.DataFrame) -> dict[str, Any]:
+        rows = batch.drop(columns="target", errors="ignore").to_numpy("float32")
+        with torch.no_grad():
+            probability, digit = network(torch.from_numpy(rows.copy())).softmax(1).max(1)
+        return {"digit": digit.numpy(), "probability": probability.numpy()}
+
+    return predict
+
+
+def _tensors(table: pd.DataFrame, target: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """The features and the labels of a table."""
+    import torch
+
+    labels = table.pop(target)
+    return torch.from_numpy(table.to_numpy("float32").copy()), torch.from_numpy(labels.to_numpy("int64").copy())

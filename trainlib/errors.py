@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from trainlib._secrets import masked_uri
 
 if TYPE_CHECKING:
     from trainlib._execution.causes import Cause
+    from trainlib._execution.origin import Origin
+    from trainlib.result import Result
 
 __all__ = [
     "CapacityError",
     "CheckpointNotFoundError",
     "CheckpointNotSavedError",
     "CheckpointsNeededError",
+    "CodeTooLargeError",
     "ConnectionFailedError",
     "DataError",
     "DataNotFoundError",
@@ -22,8 +27,13 @@ __all__ = [
     "KerasVersionError",
     "MetricError",
     "MetricNotReportedError",
+    "ModelNotFoundError",
+    "NoEarlierVersionError",
     "OutOfStepError",
+    "PlatformError",
+    "PlatformMismatchError",
     "PortsTakenError",
+    "RayLostError",
     "RunInUseError",
     "RunLostError",
     "RunNotFoundError",
@@ -36,11 +46,21 @@ __all__ = [
     "TrainingCancelledError",
     "TrainingFailedError",
     "TrainlibError",
+    "UntrustedCheckpointError",
+    "WorkerVersionError",
 ]
 
 
 class TrainlibError(Exception):
-    """The base class of all errors that trainlib raises."""
+    """The base class of all errors that trainlib raises. Passwords in URIs are left out of their messages.
+
+    Example:
+        >>> str(TrainlibError("nothing is at ftp://ada:pw@host/people.csv"))
+        'nothing is at ftp://ada:********@host/people.csv'
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(masked_uri(each) if isinstance(each, str) else each for each in args))
 
 
 class InvalidArgumentError(TrainlibError, TypeError, ValueError):
@@ -68,7 +88,18 @@ class TrainingFailedError(TrainlibError):
         node: the address of that rank's node.
         attempt: the number of the attempt, from 1.
         retry: whether the failure budget allows another attempt.
+        retry_after_s: how many seconds that attempt waits: a full disk, or a server that is away, gets time to recover.
         stacks_file: if a rank hung, or a collective timed out, the file with the stacks of all threads of all ranks.
+        result: once no other attempt is made, what has come of the training: its last metrics, its newest checkpoint, its
+            links, and its ``error``, which is what the training function raised, or this error if it raised nothing.
+        raised_at: what the training function raised, and where.
+
+    Example::
+
+        try:
+            result = trainer.fit()
+        except TrainingFailedError as failed:
+            result = failed.result
     """
 
     def __init__(
@@ -87,31 +118,77 @@ class TrainingFailedError(TrainlibError):
         self.node = node
         self.attempt = attempt
         self.retry = retry
+        self.retry_after_s = 0.0
         self.stacks_file: str | None = None
+        self.result: Result | None = None
+        self.raised_at: Origin | None = None
+
+    @property
+    def raised(self) -> BaseException:
+        """What the training function raised. If it raised nothing, e.g. because its worker died, this error."""
+        return self.__cause__ if self.rank is not None and self.__cause__ is not None else self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_training_failed, (self.args[0], self.__dict__.copy(), self.__cause__))
+        from trainlib._execution.carried_errors import portable
+
+        # What may lead back to this error, as its result does, is in the state: that is pickled after the error is known.
+        cause = portable(self.__cause__) if self.__cause__ is not None else b""
+        result = self.result._without_lost_checkpoint() if self.result is not None else None
+        return (
+            _rebuild_training_failed,
+            (self.args[0], self.cause),
+            {**self.__dict__, "result": result, "__cause__": cause},
+        )
+
+    def __setstate__(self, state: dict[str, Any] | None) -> None:
+        from trainlib._execution.carried_errors import revived
+
+        cause = (state := dict(state or {})).pop("__cause__", b"")
+        self.__dict__.update(state)
+        self.__cause__ = revived(cause)
+        if self.result is not None and self.result.error is not None and self.result.error is not self:
+            self.result.error = self.raised  # one exception, as before
 
 
-def _rebuild_training_failed(
-    message: str, state: dict[str, object], cause: BaseException | None
-) -> TrainingFailedError:
-    error = TrainingFailedError(message, cause=state["cause"])  # type: ignore[arg-type]
-    error.__dict__.update(state)
-    error.__cause__ = cause
-    return error
+def raised_in(error: BaseException | None) -> BaseException | None:
+    """What the training function raised, if ``error`` says that it raised something; else the error itself."""
+    return error.raised if isinstance(error, TrainingFailedError) else error
+
+
+def _rebuild_training_failed(message: str, cause: Cause) -> TrainingFailedError:
+    return TrainingFailedError(message, cause=cause)
 
 
 class TrainingCancelledError(TrainlibError):
-    """Somebody has cancelled the flow run of a training or sweep in Prefect."""
+    """Somebody has cancelled the flow run of a training or sweep in Prefect, or a flow run of yours that it was called in.
+
+    The latter stays ``Cancelling`` for some minutes, unless your flow catches this error and returns
+    ``prefect.states.Cancelled()``.
+    """
 
 
 class CapacityError(TrainlibError):
     """The cluster cannot hold the workers that were asked for."""
 
 
+class CodeTooLargeError(TrainlibError, ValueError):
+    """The folder of the script is too large to be sent to a cluster."""
+
+
 class ConnectionFailedError(TrainlibError):
     """A Ray cluster, an MLflow server or a Prefect server did not answer."""
+
+
+class PlatformError(TrainlibError):
+    """The platform of this home did not start, or a service of it keeps ending."""
+
+
+class PlatformMismatchError(ConnectionFailedError):
+    """The platform of this home is that of another environment, or of another version of trainlib."""
+
+
+class WorkerVersionError(TrainlibError):
+    """A node has another version of trainlib than this process."""
 
 
 class RayLostError(ConnectionFailedError):
@@ -146,6 +223,14 @@ class RunNotFoundError(TrainlibError, LookupError):
     """The registry has no training with that name or id."""
 
 
+class ModelNotFoundError(TrainlibError, LookupError):
+    """The registry has no such model, version or alias."""
+
+
+class NoEarlierVersionError(ModelNotFoundError):
+    """An alias cannot be moved back: no version is known that had it before."""
+
+
 class RunNotReachableError(TrainlibError):
     """The training does not run, or not where it can be asked what it is doing."""
 
@@ -171,7 +256,7 @@ class KerasVersionError(TrainlibError):
 
 
 class MetricError(InvalidArgumentError):
-    """A reported metric is not a number."""
+    """A reported metric is a tensor or a model, or is not a number where one is needed."""
 
 
 class ScoreNotReportedError(TrainlibError, KeyError):

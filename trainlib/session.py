@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from trainlib._given_checkpoint import checkpoint_to_report
 from trainlib.errors import InvalidArgumentError, SessionUnavailableError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class TrainContext:
         return self.trial_dir
 
     def get_trial_resources(self) -> dict[str, float]:
-        """What this worker has reserved."""
+        """What the training has reserved: all its workers together, and the trainer."""
         return dict(self.trial_resources)
 
     def get_experiment_name(self) -> str:
@@ -122,6 +123,8 @@ class Session(Protocol):
 
     context: TrainContext
     checkpoint_was_asked_for: bool
+    resume_from: Checkpoint | None
+    """What the attempt started from."""
 
     def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None) -> None: ...
 
@@ -129,7 +132,13 @@ class Session(Protocol):
 
     def latest_checkpoint(self) -> Checkpoint | None: ...
 
-    def dataset_shard(self, name: str) -> DatasetShard: ...
+    def dataset_shard(self, name: str) -> DatasetShard | None: ...
+
+    def seeded(self, seed: int) -> None:
+        """The training function has set the seeds of its random numbers."""
+
+    def send_file(self, name: str, content: bytes) -> None:
+        """Put a file into the training's folder, wherever this worker is."""
 
     def give_up(self, error: Exception) -> None:
         """End the attempt with this error, because the training function hangs and cannot raise it."""
@@ -142,6 +151,12 @@ def enter(session: Session | None) -> None:
     """Set the session of this process. None removes it."""
     global _session
     _session = session
+
+
+def note_seed(seed: int) -> None:
+    """Record a seed with the training that this process works for, if it works for one."""
+    if _session is not None:
+        _session.seeded(seed)
 
 
 def current(function: str) -> Session:
@@ -160,23 +175,33 @@ def report(metrics: dict[str, Any] | None = None, *, checkpoint: Checkpoint | No
     It returns once it has a snapshot of the checkpoint: recording and uploading happen in the background. Metrics may be
     passed as a dict or as keyword arguments.
 
+    Any dict will do. ``result.metrics`` and callbacks have it as it was reported, with scalars of numpy and of a framework as
+    Python's numbers. In MLflow, numbers are metrics, nested ones under names such as ``val/acc``, and the latest of each other
+    value is a tag ``reported.<name>``.
+
     Example:
         >>> from trainlib import session
         >>> def train_func(config):
         ...     for epoch in range(config["num_epochs"]):
         ...         session.report({"epoch": epoch})
+
+    Raises:
+        MetricError: a ``ValueError``; the metrics have a tensor of several numbers, or a model in them, which belong into a
+            checkpoint.
     """
     if metrics is not None and not isinstance(metrics, dict):
         raise InvalidArgumentError(
             f"report() takes a dict of metrics, but got a {type(metrics).__name__}: write report({{'loss': loss}})"
         )
-    current("report").report({**(metrics or {}), **more}, checkpoint)
+    current("report").report({**(metrics or {}), **more}, checkpoint_to_report(checkpoint))
 
 
 def get_checkpoint() -> Checkpoint | None:
-    """The checkpoint to resume from: the newest of earlier attempts, or ``resume_from_checkpoint``.
+    """The checkpoint that was saved last, the same on all ranks: rank 0's.
 
-    None on a fresh start. Once this attempt has saved a dict, it is that one.
+    Before this attempt has saved one, it is the newest of earlier attempts, or ``resume_from_checkpoint``. None on a fresh
+    start. A rank that is ahead of rank 0 waits until that has called ``report()`` as often. A rank that is behind gets what
+    rank 0 got at the same place.
     """
     running = current("get_checkpoint")
     running.checkpoint_was_asked_for = True
@@ -197,8 +222,10 @@ def load_checkpoint() -> dict[str, Any] | None:
     return checkpoint.to_dict() if checkpoint is not None else None
 
 
-def get_dataset_shard(dataset_name: str = "train") -> DatasetShard:
+def get_dataset_shard(dataset_name: str = "train") -> DatasetShard | None:
     """This worker's share of one of the trainer's datasets. By default ``train`` is split, and the others are whole.
+
+    None if the trainer has no such dataset, so that a training function can do without, e.g. without ``validation``.
 
     Read it with ``iter_batches()``, ``iter_torch_batches()``, ``to_torch()``, ``iter_tf_batches()``, ``to_tf()``,
     ``iter_rows()`` or ``materialize()``. Every loop is an epoch.
@@ -260,7 +287,7 @@ def get_trial_dir() -> str:
 
 
 def get_trial_resources() -> dict[str, float]:
-    """What this worker has reserved."""
+    """What the training has reserved: all its workers together, and the trainer."""
     return current("get_trial_resources").context.get_trial_resources()
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from trainlib._data.config import DataConfig
 from trainlib._execution.backend import BackendConfig
+from trainlib._importing import without_collecting
 from trainlib._rooms import FUNCTION, Room
 from trainlib._settings import TrainerSettings, TrainLoop, takes_config
 from trainlib.checkpoint import Checkpoint
@@ -33,6 +36,12 @@ class BaseTrainer:
     restored_run: str | None = None
     """The MLflow run to continue, set by :meth:`DataParallelTrainer.restore`."""
 
+    log_folder: str | None = None
+    """The folder of its logs, below that of all runs. By default it is named after the run. ``trainlib.sgd`` numbers its runs."""
+
+    first_checkpoint: int = 0
+    """The number of the first checkpoint. ``trainlib.sgd`` counts from 1."""
+
     def __init__(
         self,
         *,
@@ -41,7 +50,7 @@ class BaseTrainer:
         datasets: dict[str, Any] | None = None,
         dataset_config: DataConfig | None = None,
         preprocessor: Preprocessor | None = None,
-        resume_from_checkpoint: Checkpoint | None = None,
+        resume_from_checkpoint: Checkpoint | str | Path | None = None,
     ) -> None:
         self.settings = TrainerSettings.checked(
             scaling_config=scaling_config,
@@ -96,7 +105,7 @@ class BaseTrainer:
 
         sources = inspect_sources(self.datasets)
         for name, source in sources.items():
-            if source.rows is not None and self.dataset_config.splits(name):
+            if source.rows is not None and self.dataset_config.gives_rows_to_each(name):
                 require_rows(name, source.uri, source.rows, self.scaling_config.num_workers)
             if self.preprocessor is not None:
                 require_columns(self.preprocessor, source.columns, f"the dataset {name!r} ({source.uri})")
@@ -135,7 +144,7 @@ class DataParallelTrainer(BaseTrainer):
         datasets: dict[str, Any] | None = None,
         dataset_config: DataConfig | None = None,
         preprocessor: Preprocessor | None = None,
-        resume_from_checkpoint: Checkpoint | None = None,
+        resume_from_checkpoint: Checkpoint | str | Path | None = None,
     ) -> None:
         """Describe a training. Nothing is started before :meth:`fit`.
 
@@ -151,7 +160,9 @@ class DataParallelTrainer(BaseTrainer):
             dataset_config: which datasets are split instead.
             preprocessor: one of ``ray.data.preprocessors``. It is fitted on ``train``, applied to all datasets, and kept
                 with the checkpoints.
-            resume_from_checkpoint: what ``get_checkpoint()`` gives at first.
+            resume_from_checkpoint: what ``get_checkpoint()`` gives at first: a Checkpoint, a path, a URI, the id of a checkpoint, or
+                a model of the registry, ``models:/NAME@ALIAS`` or ``models:/NAME/VERSION``. A dict is loaded from files of your
+                own and from the registry; anything else needs ``Checkpoint.from_uri(..., trust=True)``.
         """
         takes_config(train_loop_per_worker)  # None is not a function either
         self.settings = TrainerSettings.checked(
@@ -191,9 +202,10 @@ class DataParallelTrainer(BaseTrainer):
 
         Raises:
             TrainingFailedError: an attempt failed, and no retries are left. Its ``__cause__`` is what the failing rank
-                raised.
+                raised, and its ``result`` is the Result so far, with metrics and the newest checkpoint.
         """
-        from trainlib.flows._fit import fit  # the one place where the library reaches up: a flow runs the trainer
+        with without_collecting():
+            from trainlib.flows._fit import fit  # the one place where the library reaches up: a flow runs the trainer
 
         return fit(self)
 
@@ -231,11 +243,11 @@ class DataParallelTrainer(BaseTrainer):
         return cls(**{**arguments, **changes})
 
     @classmethod
-    def restore(cls, run: str | Result, **changes: Any) -> Self:
+    def restore(cls, run: str | os.PathLike[str] | Result, **changes: Any) -> Self:
         """The trainer of an earlier training. Its ``fit()`` continues from the newest checkpoint.
 
         Args:
-            run: the training's name, its MLflow run id, or its Result.
+            run: the training's name, its MLflow run id, its Result, or its ``log_dir``.
             changes: arguments that are different now, e.g. ``train_loop_per_worker=`` or ``scaling_config=``.
 
         Raises:

@@ -63,7 +63,14 @@ def inspect_sources(datasets: dict[str, Any]) -> dict[str, Source]:
     Raises:
         DataError: a file is missing or broken. The message names it.
     """
-    return {name: inspect_source(given) for name, given in datasets.items() if isinstance(given, (str, os.PathLike))}
+    return {name: _inspect(name, given) for name, given in datasets.items() if isinstance(given, (str, os.PathLike))}
+
+
+def _inspect(name: str, given: str | os.PathLike[str]) -> Source:
+    try:
+        return inspect_source(given)
+    except DataError as error:
+        raise type(error)(f"datasets[{name!r}]: {error}") from error
 
 
 def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDataset:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -14,13 +15,15 @@ from ray.util import placement_group_table
 
 from trainlib._data.config import DataConfig
 from trainlib._data.datasets import OpenDataset, open_dataset, require_rows
+from trainlib._data.handing_out import coordinators_of, handed_out
 from trainlib._data.manifest import saved_preprocessor
 from trainlib._data.pipeline_errors import readable_errors
 from trainlib._data.preprocessors import chained, fitted, is_fitted, require_columns, summarize
-from trainlib._data.quiet import quiet
+from trainlib._data.quiet import quiet, quieted
 from trainlib._data.shard import DatasetShard
 from trainlib._data.sources import Source
-from trainlib._execution import cluster, liveness
+from trainlib._execution import liveness
+from trainlib._execution.gang import reserving_no_cpu
 from trainlib.config import ScalingConfig
 from trainlib.errors import CapacityError
 
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
 
 # The most that a pipeline may keep in Ray's object store. Ray's own limit is a share of the machine's memory.
 IN_FLIGHT = 512 * 1024**2
-# A bundle of a placement group has to reserve something. Every local Ray has plenty of this resource.
-_NO_CPU = {"CPU": 0.0, "node:__internal_head__": 0.001}
 
 
 class Ingest:
@@ -67,15 +68,19 @@ class Ingest:
         quiet()
         if not self.opened or self._session != liveness.session():
             self._session = liveness.session()
-            opened = {name: open_dataset(name, given, self._sources.get(name)) for name, given in self._given.items()}
+            opened = {name: self._opened(name, given) for name, given in self._given.items()}
             for name, each in opened.items():
-                if each.facts.rows is not None and self._config.splits(name):
+                if each.facts.rows is not None and self._config.gives_rows_to_each(name):
                     require_rows(name, each.facts.source, each.facts.rows, workers)
             if self.preprocessor is not None and not is_fitted(self.preprocessor):
                 yield f"fitting {summarize(self.preprocessor)} on train"
             self.opened = self._preprocessed(opened)
             before = saved_preprocessor(self._given.get("train"))
             self.applied = chained(before, self.preprocessor)
+
+    def _opened(self, name: str, given: Any) -> OpenDataset:
+        opened = open_dataset(name, given, self._sources.get(name))
+        return replace(opened, dataset=quieted(opened.dataset))
 
     def leave_room_for_reading(self, scaling: ScalingConfig) -> ScalingConfig:
         """Resources for the workers that leave CPUs for reading.
@@ -94,9 +99,8 @@ class Ingest:
         taken = scaling.total_resources.get("CPU", 0.0)
         if taken + needed <= total or not needed:
             return scaling
-        given = scaling.resources_per_worker or {}
-        if cluster.is_local() and "CPU" not in given and needed <= total:
-            return scaling.model_copy(update={"resources_per_worker": {**given, **_NO_CPU}})
+        if needed <= total and (without_cpus := reserving_no_cpu(scaling)) is not None:
+            return without_cpus
         names = " and ".join(map(repr, streamed))
         raise CapacityError(
             f"{scaling.num_workers} worker(s) take {taken:g} of the cluster's {total:g} CPUs, and reading {names} at the same "
@@ -104,16 +108,24 @@ class Ingest:
             "or pass materialized Ray Datasets"
         )
 
-    def _require_free_cpu(self) -> None:
-        """Raise a CapacityError if this gang and the other gangs on the cluster hold all CPUs."""
+    def lacks_cpu(self, asked: float = 0.0) -> str | None:
+        """What is wrong if the gangs on the cluster hold all CPUs, so that none is left for reading; None if nothing is.
+
+        Args:
+            asked: CPUs of a gang that is still to be reserved.
+        """
+        if not any(self._is_streamed(each) for each in self.opened.values()):
+            return None
         groups = [group for group in placement_group_table().values() if group["state"] == "CREATED"]
         held = sum(bundle.get("CPU", 0.0) for group in groups for bundle in group["bundles"].values())
         total = ray.cluster_resources().get("CPU", 0.0)
-        if held + 1 > total and any(self._is_streamed(each) for each in self.opened.values()):
-            raise CapacityError(
-                f"{len(groups)} trainings hold {held:g} of the cluster's {total:g} CPUs, and none is left for reading data. "
-                "Wait until another training has ended, lower num_workers, or pass materialized Ray Datasets"
-            )
+        if held + asked + 1 <= total:
+            return None
+        return (
+            f"{len(groups)} training(s) hold {held:g} of the cluster's {total:g} CPUs, "
+            + (f"this one asks for {asked:g}, " if asked else "")
+            + "and none is left for reading data"
+        )
 
     def _is_streamed(self, opened: OpenDataset) -> bool:
         return not isinstance(opened.dataset, MaterializedDataset)
@@ -134,40 +146,38 @@ class Ingest:
         return {name: OpenDataset(preprocessor.transform(each.dataset), each.facts) for name, each in opened.items()}
 
     @contextmanager
-    def shards(self, nodes: Sequence[str], scaling: ScalingConfig) -> Iterator[list[dict[str, DatasetShard]]]:
-        """The shards of each rank, valid inside the block. ``nodes`` are the node ids by rank."""
-        self._require_free_cpu()
-        result: list[dict[str, DatasetShard]] = [{} for _ in nodes]
-        coordinators: list[Any] = []
+    def shards(
+        self, nodes: Sequence[str], scaling: ScalingConfig, actors: Sequence[Any]
+    ) -> Iterator[list[dict[str, DatasetShard]]]:
+        """The shards of each rank, valid inside the block. ``nodes`` are the node ids by rank, ``actors`` the workers."""
+        datasets = {name: self._with_options(name, each.dataset, scaling) for name, each in self.opened.items()}
+        parts = handed_out(self._config, datasets, nodes, actors)
+        coordinators = coordinators_of(parts)
         try:
-            for name, opened in self.opened.items():
-                dataset = self._with_options(name, opened.dataset, scaling)
-                may_be_empty = self._config.splits(name) and not self._config.equal
-                if self._config.splits(name):
-                    hints = list(nodes) if self._config.enable_shard_locality else None
-                    parts: list[Any] = list(
-                        dataset.streaming_split(len(nodes), equal=self._config.equal, locality_hints=hints)
-                    )
-                    coordinators.append(parts[0]._coord_actor)
-                else:
-                    parts = [dataset.iterator() for _ in nodes]
-                for shards, part in zip(result, parts, strict=True):
-                    shards[name] = DatasetShard(name, part, may_be_empty=may_be_empty)
-            yield result
+            for coordinator in coordinators:
+                coordinator.__ray_call__.remote(_quiet_process)  # it logs each epoch
+            yield [
+                {
+                    name: DatasetShard(name, part, may_be_empty=self._may_be_empty(name))
+                    for name, part in of_rank.items()
+                }
+                for of_rank in parts
+            ]
         finally:
             if liveness.answers(self._session):
                 for coordinator in coordinators:
                     ray.kill(coordinator)
+
+    def _may_be_empty(self, name: str) -> bool:
+        """Whether a worker may get no rows, which is otherwise taken for a mistake."""
+        return self._config.is_custom or (self._config.splits(name) and not self._config.equal)
 
     def _with_options(self, name: str, dataset: ray.data.Dataset, scaling: ScalingConfig) -> ray.data.Dataset:
         """A copy of the dataset, limited to the resources that the gang leaves."""
         from ray.data import ExecutionResources
 
         dataset = dataset.copy(dataset, _deep_copy=True)  # the user's own dataset keeps its settings
-        given = self._config.execution_options
-        options = copy.deepcopy(
-            (given.get(name) if isinstance(given, dict) else given) or dataset.context.execution_options
-        )
+        options = copy.deepcopy(self._config.options_for(name) or dataset.context.execution_options)
         if options.resource_limits == ExecutionResources.for_limits():
             left = ray.cluster_resources().get("CPU", 0.0) - scaling.total_resources.get("CPU", 0.0)
             others = 1 if len(self.opened) > 1 else 0
@@ -176,3 +186,7 @@ class Ingest:
             )
         dataset.context.execution_options = options
         return dataset
+
+
+def _quiet_process(actor: Any) -> None:
+    quiet()

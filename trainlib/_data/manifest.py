@@ -1,4 +1,4 @@
-"""Preprocessed data: Parquet files for training and validation, and a manifest that describes them.
+"""Preprocessed data: Parquet files for training, validation and test, and a manifest that describes them.
 
 The manifest is written last. A folder without one is incomplete, and is written again.
 """
@@ -37,6 +37,8 @@ class PreprocessedDataset(BaseModel):
     preprocessor_digest: str | None
     """What the file of the fitted preprocessor has to be, before it is loaded. None if there is none."""
     code_version: str
+    split: str = ""
+    """How the rows were split, and from which seed. Empty if an older trainlib has written them."""
 
     def __fspath__(self) -> str:
         return self.path
@@ -72,10 +74,17 @@ class PreprocessedData:
     checkpoints of a training."""
     preprocessor_digest: str | None
     """A hash of the file of the fitted preprocessor; None if nothing was applied."""
+    split: str = ""
+    """How the rows were split, and from which seed. Empty if an older trainlib has written them."""
+    test: str | None = None
+    """The folder of the rows that were held out, as they were read: nothing is applied to them. None if none were."""
+    test_rows: int = 0
+    test_digest: str | None = None
+    """A hash of the contents of the files that were held out."""
 
     @property
     def datasets(self) -> dict[str, PreprocessedDataset]:
-        """The argument ``datasets`` of a trainer."""
+        """The argument ``datasets`` of a trainer. What was held out is none of them."""
         return {"train": self._part(self.train), "validation": self._part(self.validation)}
 
     def _part(self, path: str) -> PreprocessedDataset:
@@ -86,6 +95,7 @@ class PreprocessedData:
             preprocessor=self.preprocessor,
             preprocessor_digest=self.preprocessor_digest,
             code_version=self.code_version,
+            split=self.split,
         )
 
 
@@ -98,7 +108,8 @@ def read_manifest(folder: str) -> PreprocessedData | None:
         data = PreprocessedData(**json.loads(text))
     except (ValueError, TypeError):  # truncated, of another version, or not ours
         return None
-    is_here = data.folder == folder and all(part.startswith(f"{folder}/") for part in (data.train, data.validation))
+    parts = [part for part in (data.train, data.validation, data.test) if part is not None]
+    is_here = data.folder == folder and all(part.startswith(f"{folder}/") for part in parts)
     return data if is_here else None
 
 
@@ -129,7 +140,7 @@ def made_from(given: Any) -> dict[str, str]:
     """Where a preprocessed dataset comes from. Empty for other datasets."""
     if not isinstance(given, PreprocessedDataset):
         return {}
-    return given.model_dump(include={"source", "source_digest", "preprocessor", "code_version"})
+    return given.model_dump(include={"source", "source_digest", "preprocessor", "code_version", "split"})
 
 
 def digest_of_file(data: bytes) -> str:

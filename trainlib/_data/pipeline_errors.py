@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from ray.exceptions import RayTaskError
 
 from trainlib._data.sources import inspect_source
+from trainlib._execution.missing import advice, missing_module
 from trainlib.errors import DataError
 
 # The lines of a traceback that name an exception. The first cause comes first.
@@ -28,6 +29,8 @@ def readable_errors(what: str) -> Iterator[None]:
         text = reason(str(error))
         if file := _FILE.search(text):
             text += reason_in_file(file[1])
+        if (module := missing_module(str(error))) is not None:
+            text += f". {advice(module, error.ip or 'of the cluster')}"
         raise DataError(f"{what} cannot be read or transformed: {text}") from None
 
 

@@ -6,6 +6,7 @@ version of this code. So a second request for the same, from any process, finds 
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import json
 import shutil
@@ -14,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,24 +136,28 @@ def _preprocess(plan: PreprocessPlan, say: Say) -> PreprocessedData:
     column = split_column(spec.split, spec.target)
     if column is not None and column != spec.target:
         require_complete(dataset, column, spec.source)
-    say(f"splitting by {spec.split.by}: {spec.split.size:.0%} for validation")
-    train, validation = split(dataset, spec.split, spec.target)
+    test_share = f", {spec.split.test_size:.0%} held out for the test" if spec.split.test_size else ""
+    say(f"splitting by {spec.split.by}: {spec.split.size:.0%} for validation{test_share}")
+    parts = split(dataset, spec.split, spec.target)
     preprocessor = plan.preprocessor
     if preprocessor is not None:
         say(f"fitting {summarize(preprocessor)} on the training rows")
-        preprocessor = fitted(preprocessor, train)
-        train, validation = preprocessor.transform(train), preprocessor.transform(validation)
+        preprocessor = fitted(preprocessor, parts["train"])
+        # The rows for the test stay as they are: models with other preprocessors are compared on them.
+        parts |= {name: preprocessor.transform(parts[name]) for name in ("train", "validation")}
     with _new_folder(plan) as folder:
-        parts = {"train": train, "validation": validation}
         for name, part in parts.items():
             _write(part, storage.join(folder, name), name, say)
         pickled = cloudpickle.dumps(preprocessor) if preprocessor is not None else None
         if pickled is not None:
             storage.write_bytes(storage.join(folder, PREPROCESSOR_FILE), pickled)
-        data = _manifest_of(plan, folder, summarize(preprocessor), pickled)
+        data = _manifest_of(plan, folder, list(parts), summarize(preprocessor), pickled)
         place = folder if storage.local_path(folder) is not None else plan.folder
         storage.write_bytes(storage.join(place, MANIFEST), manifest_text(data).encode())
-    say(f"preprocessed {data.train_rows} rows for training, {data.validation_rows} for validation: {data.folder}")
+    held_out = f", {data.test_rows} held out" if data.test is not None else ""
+    say(
+        f"preprocessed {data.train_rows} rows for training, {data.validation_rows} for validation{held_out}: {data.folder}"
+    )
     return data
 
 
@@ -184,7 +190,7 @@ def _key(spec: PreprocessSpec, source_digest: str, preprocessor: Preprocessor | 
         CODE_VERSION,
         source_digest,
         spec.target,
-        spec.split.model_dump(),
+        spec.split.model_dump(exclude=None if spec.split.test_size else {"test_size"}),  # as before there was one
         fingerprint(preprocessor) if preprocessor is not None else None,
         ray.__version__,
     ]
@@ -218,7 +224,9 @@ def _write(dataset: ray.data.Dataset, folder: str, name: str, say: Say) -> None:
     from trainlib._data.writing import write_parquet
 
     done = threading.Event()
-    watch = threading.Thread(target=_say_progress, args=(folder, name, say, done), daemon=True)
+    # In a copy of the context: who is told may ask which run of Prefect this is.
+    told = partial(contextvars.copy_context().run, _say_progress, folder, name, say, done)
+    watch = threading.Thread(target=told, daemon=True)
     watch.start()
     try:
         write_parquet(dataset, folder)
@@ -236,22 +244,25 @@ def _say_progress(folder: str, name: str, say: Say, done: threading.Event) -> No
         say(f"writing {name}: {len(files)} file(s), {sum(each.stat().st_size for each in files) / 1e6:.0f} MB so far")
 
 
-def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: str, pickled: bytes | None) -> PreprocessedData:
+def _manifest_of(
+    plan: PreprocessPlan, folder: str, names: list[str], preprocessor: str, pickled: bytes | None
+) -> PreprocessedData:
     import trainlib
 
     spec = plan.spec
     parts = {}
-    for name in ("train", "validation"):
+    for name in names:
         try:
             parts[name] = inspect_source(storage.join(folder, name))
         except DataError as error:
+            test_size = f" and test_size {spec.split.test_size:g}" if spec.split.test_size else ""
             raise DataError(
-                f"the split by {spec.split.by} with size {spec.split.size:g} leaves no rows of {spec.source} for {name} "
-                f"({error}). Use another size, or more data"
+                f"the split by {spec.split.by} with size {spec.split.size:g}{test_size} leaves no rows of {spec.source} for "
+                f"{name} ({error}). Use another size, or more data"
             ) from error
-    train, validation = parts["train"], parts["validation"]
+    train, validation, test = parts["train"], parts["validation"], parts.get("test")
     place = plan.folder if storage.local_path(folder) is not None else folder
-    digest = hashlib.sha256((train.digest() + validation.digest()).encode()).hexdigest()[:16]
+    digest = hashlib.sha256("".join(part.digest() for part in parts.values()).encode()).hexdigest()[:16]
     return PreprocessedData(
         source=plan.source.uri,
         source_digest=plan.source_digest,
@@ -267,4 +278,8 @@ def _manifest_of(plan: PreprocessPlan, folder: str, preprocessor: str, pickled: 
         code_version=f"trainlib {trainlib.__version__}, preprocessing {CODE_VERSION}",
         preprocessor=preprocessor,
         preprocessor_digest=digest_of_file(pickled) if pickled is not None else None,
+        split=spec.split.summary,
+        test=storage.join(place, "test") if test is not None else None,
+        test_rows=(test.rows or 0) if test is not None else 0,
+        test_digest=test.digest() if test is not None else None,
     )

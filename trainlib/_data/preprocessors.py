@@ -88,6 +88,24 @@ def chained(first: Preprocessor | None, second: Preprocessor | None) -> Preproce
     return Chain(*steps(first), *steps(second))  # type: ignore[arg-type]
 
 
+def without_absent_labels(preprocessor: Preprocessor, columns: Iterable[str]) -> Preprocessor | None:
+    """A preprocessor without its encoders of labels that the rows do not have: rows to predict for have none.
+
+    Returns None if nothing is left of it.
+    """
+    from ray.data.preprocessors import Chain, LabelEncoder
+
+    there = set(columns)
+    left = [
+        step
+        for step in steps(preprocessor)
+        if not (isinstance(step, LabelEncoder) and there.isdisjoint(step.get_input_columns()))
+    ]
+    if len(left) == len(steps(preprocessor)):
+        return preprocessor
+    return (left[0] if len(left) == 1 else Chain(*left)) if left else None  # type: ignore[arg-type]
+
+
 def fingerprint(preprocessor: Preprocessor) -> str:
     """A hash of its settings, and of its code if it is not one of Ray's. Equal in all processes.
 

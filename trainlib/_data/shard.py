@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ray.data import DataIterator
+from ray.data import DataIterator, Dataset
+from ray.data._internal.iterator.iterator_impl import DataIteratorImpl
 from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIterator
 
 from trainlib._data.pipeline_errors import readable_errors
@@ -39,6 +40,12 @@ class DatasetShard(DataIterator):
         quiet()
         self._on_epoch = on_epoch
         return self
+
+    def whole(self) -> Dataset:
+        """The Ray Dataset that this worker reads. Only for one that is not split across the workers."""
+        assert isinstance(self._shard, DataIteratorImpl)
+        quiet()
+        return self._shard._base_dataset
 
     def refuse_epochs(self, error: Exception) -> bool:
         """Let no further epoch start, if epochs start on all workers at once. Returns whether one is waiting to start."""

@@ -1,4 +1,4 @@
-"""Splits rows into training and validation."""
+"""Splits rows into training and validation, and holds some out for a test."""
 
 from __future__ import annotations
 
@@ -35,15 +35,45 @@ def require_split(spec: SplitSpec, target: str | None, schema: pa.Schema, where:
         )
 
 
-def split(dataset: ray.data.Dataset, spec: SplitSpec, target: str | None) -> tuple[ray.data.Dataset, ray.data.Dataset]:
-    """The rows for training, and those for validation."""
+def split(dataset: ray.data.Dataset, spec: SplitSpec, target: str | None) -> dict[str, ray.data.Dataset]:
+    """The parts ``train`` and ``validation``, and ``test`` if rows are held out."""
     column = split_column(spec, target)
+    dataset = _in_order(dataset, spec, column)
+    if not spec.test_size:
+        train, validation = _cut(dataset, spec, spec.size, column)
+        return {"train": train, "validation": validation}
+    rest, test = _cut(dataset, spec, spec.test_size, column)
+    train, validation = _cut(rest, spec, _share_of_rest(spec), column)
+    return {"train": train, "validation": validation, "test": test}
+
+
+def _in_order(dataset: ray.data.Dataset, spec: SplitSpec, column: str | None) -> ray.data.Dataset:
+    """The rows in such an order that the last ones can be cut off."""
     match spec.by:
-        case "shuffle":
-            return dataset.train_test_split(spec.size, shuffle=True, seed=spec.seed)
-        case "stratify":  # train_test_split takes the last rows of each class, so shuffle first
-            return dataset.random_shuffle(seed=spec.seed).train_test_split(spec.size, stratify=column)
+        case "shuffle" | "stratify":  # by classes, too: the last rows of each class are cut off
+            return dataset.random_shuffle(seed=spec.seed)
         case "time":
-            return dataset.sort(column).train_test_split(spec.size)  # type: ignore[arg-type]
+            return dataset.sort(column)  # type: ignore[arg-type]
         case "hash":
-            return dataset.streaming_train_test_split(spec.size, split_type="hash", hash_column=column)
+            return dataset
+
+
+def _cut(
+    dataset: ray.data.Dataset, spec: SplitSpec, size: float, column: str | None
+) -> tuple[ray.data.Dataset, ray.data.Dataset]:
+    """All but a share of the rows, and that share."""
+    match spec.by:
+        case "shuffle" | "time":
+            return dataset.train_test_split(size)
+        case "stratify":
+            return dataset.train_test_split(size, stratify=column)
+        case "hash":
+            return dataset.streaming_train_test_split(size, split_type="hash", hash_column=column)
+
+
+def _share_of_rest(spec: SplitSpec) -> float:
+    """What is for validation, as a share of the rows that are left when those for the test are cut off.
+
+    By hash, the keys with the highest hashes are cut off. So those for validation are the next ones below.
+    """
+    return spec.size + spec.test_size if spec.by == "hash" else spec.size / (1.0 - spec.test_size)

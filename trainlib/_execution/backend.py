@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from trainlib._positional import PositionalSettings
 
 if TYPE_CHECKING:
     from trainlib._execution.group import WorkerGroup
@@ -22,6 +24,10 @@ class Backend:
     Its methods run in the process that coordinates the training and reach the workers through the group.
     The default does nothing, which suits a training function that needs no framework.
     """
+
+    share_cuda_visible_devices: ClassVar[bool] = False
+    """Whether the workers of a node see each other's GPUs, so that the one of a worker is ``cuda:{local_rank}``. Not for a
+    framework that takes the memory of every GPU it sees."""
 
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         """The workers are there, with their ranks. Connect them."""
@@ -41,7 +47,7 @@ class Backend:
         """All training functions have returned. Disconnect the workers."""
 
 
-class BackendConfig(BaseModel):
+class BackendConfig(PositionalSettings):
     """A framework's settings, and which :class:`Backend` they are for.
 
     Example:

@@ -7,7 +7,6 @@ are asked whether they live before a training function is blamed.
 from __future__ import annotations
 
 import concurrent.futures
-import pickle
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -15,9 +14,11 @@ from collections.abc import Set as AbstractSet
 import ray
 
 from trainlib._execution import cluster
+from trainlib._execution.carried_errors import revived
 from trainlib._execution.causes import Cause, cause_of
 from trainlib._execution.events import Failed
 from trainlib._execution.group import Member
+from trainlib._execution.missing import advice, missing_module
 from trainlib._execution.silence import inspect_process, pulse_in
 from trainlib._execution.stacks.collect import collect_stacks
 from trainlib._execution.stacks.report import in_full, in_short
@@ -66,11 +67,13 @@ def failure_of(
         what = "lost its node, which was drained or is gone" if preempted else f"died: {why(lost[rank])}"
         return _error(members[rank], causes[rank], what + hint, attempt)
     rank = _first_to_fail(members, failed)
-    raised = _revived(failed[rank])
+    raised = _revived(failed[rank], members[rank], attempt)
     # No code is to blame when a disk is full.
     cause = Cause.STORAGE if cause_of(raised) is Cause.STORAGE else Cause.USER
-    failure = _error(members[rank], cause, f"raised {failed[rank].summary}" + hint, attempt)
+    what = f"raised {failed[rank].summary}" + hint
+    failure = _error(members[rank], cause, what, attempt, advice=_advice(members[rank], raised))
     failure.__cause__ = raised
+    failure.raised_at = failed[rank].origin
     return failure
 
 
@@ -137,10 +140,15 @@ def _returned_before(ranks: AbstractSet[int]) -> str:
     return f" [rank {gone} had returned before: if this was a collective, every rank must take part in it]"
 
 
-def _error(member: Member, cause: Cause, what: str, attempt: int) -> TrainingFailedError:
+def _advice(member: Member, raised: BaseException) -> str:
+    module = missing_module(raised)
+    return "" if module is None else f". {advice(module, f'{member.facts.hostname} ({member.facts.node_ip})')}"
+
+
+def _error(member: Member, cause: Cause, what: str, attempt: int, *, advice: str = "") -> TrainingFailedError:
     rank, facts = member.place.world_rank, member.facts
     return TrainingFailedError(
-        f"rank {rank} (node {facts.node_ip}, pid {facts.pid}) {what} (attempt {attempt})",
+        f"rank {rank} (node {facts.node_ip}, pid {facts.pid}) {what} (attempt {attempt}){advice}",
         cause=cause,
         rank=rank,
         node=facts.node_ip,
@@ -148,11 +156,12 @@ def _error(member: Member, cause: Cause, what: str, attempt: int) -> TrainingFai
     )
 
 
-def _revived(failed: Failed) -> BaseException:
-    """What the training function raised, with its own traceback as a note."""
-    try:
-        error = pickle.loads(failed.error)
-    except Exception:  # its class is not known here, or does not unpickle
-        error = RuntimeError(failed.summary)
-    error.add_note(f"\nIn the training function:\n{failed.traceback.rstrip()}")
-    return error  # type: ignore[no-any-return]
+def _revived(failed: Failed, member: Member, attempt: int) -> BaseException:
+    """What the training function raised. Where that was, and its own traceback, are notes."""
+    error = revived(failed.error) or RuntimeError(failed.summary)
+    facts = member.facts
+    error.add_note(
+        f"\nRaised on rank {member.place.world_rank} (node {facts.node_ip}, pid {facts.pid}), in attempt {attempt}, in the "
+        f"training function:\n{failed.traceback.rstrip()}"
+    )
+    return error

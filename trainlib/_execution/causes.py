@@ -23,7 +23,7 @@ class Cause(StrEnum):
     """Why an attempt failed."""
 
     USER = "user"
-    """The training function raised. It would raise again, so it is not retried unless asked for."""
+    """The training function raised. Counts against ``max_failures``; if it raises the same again, it is given up."""
     WORKER = "worker"
     """A worker process died or stopped answering. Counts against ``max_failures``."""
     PREEMPTED = "preempted"

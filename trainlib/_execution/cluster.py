@@ -1,4 +1,4 @@
-"""The connection to Ray: the cluster that ``RAY_ADDRESS`` names, or a local one."""
+"""The connection to Ray: the cluster that ``RAY_ADDRESS`` names, that of the platform that is up, or a local one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ from contextlib import contextmanager
 from typing import Any
 
 import ray
+from ray._private import auto_init_hook
+from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
 
-from trainlib._execution import liveness
+from trainlib._execution import leaving, liveness, remote_env, signal_handlers
+from trainlib._execution.local_ray import only_loopback, start_local
 from trainlib._execution.network import LOOPBACK
 from trainlib._execution.waiting import raise_if_cancelled
-from trainlib.errors import ConnectionFailedError, RayLostError
-
-# Workers reserve CPUs for as long as they train. Without any left over, a data pipeline that feeds
-# them would wait for a CPU for ever, and they for it.
-SPARE_CPUS = 2
+from trainlib._platform import joining, record
+from trainlib._runtime_env import RuntimeEnv
+from trainlib.errors import (
+    CodeTooLargeError,
+    ConnectionFailedError,
+    InvalidArgumentError,
+    PlatformMismatchError,
+    RayLostError,
+)
 
 _ANSWER_S = 5.0
 _RAYLET_S = 2.0
@@ -33,30 +40,75 @@ _lock = threading.Lock()
 _reached: set[str] = set()
 _was_lost = False
 """Whether this process has lost a Ray, and has not had another one since."""
+_CONNECTS_BY_ITSELF = auto_init_hook.enable_auto_connect
+_users = 0
+_users_lock = threading.Lock()
 
 
-def connect() -> None:
-    """Connect to Ray, unless it is connected already. Safe to call from any thread, any number of times."""
+@contextmanager
+def in_use() -> Iterator[None]:
+    """Let nothing but :func:`connect` connect this process to Ray.
+
+    Ray's functions connect by themselves when there is no connection. When a Ray is lost under several trainings of one
+    process, that would happen in the thread of one of them while another one connects, and Ray survives neither.
+    """
+    global _users
+    with _users_lock:
+        _users += 1
+        auto_init_hook.enable_auto_connect = False
+    try:
+        yield
+    finally:
+        with _users_lock:
+            _users -= 1
+            auto_init_hook.enable_auto_connect = not _users and _CONNECTS_BY_ITSELF
+
+
+def connect(runtime_env: RuntimeEnv | None = None) -> None:
+    """Connect to Ray, unless it is connected already. Safe to call from any thread, any number of times.
+
+    Args:
+        runtime_env: What the training needs that connects, on machines that do not have it.
+
+    Raises:
+        ConnectionFailedError: nobody answers at ``RAY_ADDRESS``, or Ray does not start.
+        CodeTooLargeError: the script's folder is too large to be sent to the cluster.
+        InvalidArgumentError: Ray does not accept the runtime_env.
+    """
     global _was_lost
     _leave_if_gone()
     with _lock:
         if not ray.is_initialized():
             if _was_lost:
-                _wait_until_back()
-            _connect()
+                _answers_within(_BACK_S)
+            _connect(runtime_env)
             _was_lost = False
     handler = signal.getsignal(signal.SIGTERM)
     if handler is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, handler)  # Ray's own would first print a page about it
+        signal.signal(
+            signal.SIGTERM, handler
+        )  # also where the user has called ray.init(): Ray's own first prints a page
 
 
-def _connect() -> None:
+def start() -> None:
+    """Start a Ray of this process's own, whatever else there is to join."""
+    with _lock:
+        _connect_to("", None)
+
+
+def _connect(runtime_env: RuntimeEnv | None) -> None:
     require_answer()
+    _connect_to(_address(), runtime_env)
+
+
+def _connect_to(address: str, runtime_env: RuntimeEnv | None) -> None:
     # In a thread, because in the main one ray.init() would replace the SIGTERM handler, and a cancelled
     # flow run would be recorded as a crash. The thread has to stay: Ray's processes are started so that
     # they end with the thread that started them.
     connected: Future[None] = Future()
-    threading.Thread(target=_connect_and_stay, args=(connected,), name="ray-connection", daemon=True).start()
+    threading.Thread(
+        target=_connect_and_stay, args=(address, runtime_env, connected), name="ray-connection", daemon=True
+    ).start()
     connected.result()
 
 
@@ -66,14 +118,30 @@ def leave(session: str | None) -> None:
     with _lock:
         if session is not None and liveness.session() == session:
             _was_lost = True
+            if not liveness.answers():
+                _forget_subscriptions()
             ray.shutdown()
 
 
+def _forget_subscriptions() -> None:
+    """Ray's own messages come by subscriptions, and ``ray.shutdown()`` would wait until a GCS that hangs has ended them.
+
+    The thread that waits for messages ends when its connection does.
+    """
+    worker: Any = ray._private.worker.global_worker
+    worker.threads_stopped.set()
+    worker.threads_stopped = threading.Event()  # the next connection's threads have one of their own
+    for name in ("gcs_error_subscriber", "gcs_log_subscriber", "listener_thread", "logger_thread"):
+        if hasattr(worker, name):
+            delattr(worker, name)
+
+
 def _leave_if_gone() -> None:
+    session = liveness.session()  # before it is asked: meanwhile, another thread may leave it, and join the next one
     try:
         liveness.require_answer()
     except RayLostError:
-        leave(liveness.session())
+        leave(session)
 
 
 def reconnecting() -> str | None:
@@ -86,22 +154,39 @@ def reconnecting() -> str | None:
 
 def resources(before: dict[str, float]) -> dict[str, float]:
     """All that the cluster has, or what it had ``before``, if it does not answer now: trainings on it find out why."""
-    return ray.cluster_resources() if liveness.answers() else before
-
-
-def _wait_until_back() -> None:
-    deadline = time.monotonic() + _BACK_S
-    while time.monotonic() < deadline:
-        try:
-            require_answer()
-            return
-        except ConnectionFailedError:
-            raise_if_cancelled()
-            time.sleep(0.2)
+    if not liveness.answers():
+        return before
+    try:
+        return ray.cluster_resources()
+    except ray.exceptions.RaySystemError:  # a training has just left it
+        return before
 
 
 def require_answer() -> None:
-    """Raise an error if ``RAY_ADDRESS`` names a place where nobody listens. Ray itself would try for minutes."""
+    """Raise an error if there should be a Ray where nobody listens, or answers. Ray itself would try for minutes.
+
+    A platform restarts its Ray, so that one is waited for.
+    """
+    if os.environ.get("RAY_ADDRESS") or not _answers_within(joining.RESTART_S):
+        _require_answer_now()
+
+
+def _answers_within(seconds: float) -> bool:
+    """Wait for so long at most. A platform's Ray has another address once it is restarted."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            _require_answer_now()
+            return True
+        except PlatformMismatchError:
+            raise
+        except ConnectionFailedError:
+            raise_if_cancelled()
+            time.sleep(0.2)
+    return False
+
+
+def _require_answer_now() -> None:
     address = _address()
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if ray.is_initialized() or not (host and port.isdigit()):
@@ -110,24 +195,48 @@ def require_answer() -> None:
         socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()
     except OSError as error:
         raise _no_answer(address, error) from error
+    if not liveness.is_served(host, int(port), _ANSWER_S):
+        raise _no_answer(address, TimeoutError(f"it accepts connections, and is silent for {_ANSWER_S:g} s"))
 
 
 def _address() -> str:
+    """The Ray to join; empty if one is to be started. ``RAY_ADDRESS=local`` always starts one.
+
+    Raises:
+        PlatformMismatchError: it is a platform's of another environment.
+    """
     address = os.environ.get("RAY_ADDRESS", "")
-    return "" if address == "local" else address
+    if address:
+        return "" if address == "local" else address
+    platform = joining.joined()
+    return platform.ray if platform is not None else ""
+
+
+def _of_platform() -> str:
+    """The address of the platform's Ray; empty if none is up."""
+    platform = record.running()
+    return platform.ray if platform is not None else ""
 
 
 def _no_answer(address: str, error: Exception) -> ConnectionFailedError:
+    why = str(error).splitlines()[0]
+    if os.environ.get("RAY_ADDRESS"):
+        return ConnectionFailedError(
+            f"no Ray cluster answers at RAY_ADDRESS={address} ({why}). Start it, correct the address, or unset RAY_ADDRESS to "
+            "train on this machine."
+        )
     return ConnectionFailedError(
-        f"no Ray cluster answers at RAY_ADDRESS={address} ({str(error).splitlines()[0]}). Start it, correct the address, "
-        "or unset RAY_ADDRESS to train on this machine."
+        f"a platform is up, but its Ray does not answer at {address} ({why}). `trainlib status` tells more. Start the "
+        "platform again with `trainlib down` and `trainlib up`, or set RAY_ADDRESS=local to train without it."
     )
 
 
 def is_local() -> bool:
-    """Whether this process started the Ray that it is connected to: its size then never changes."""
+    """Whether the Ray that this process is connected to is its own, or the platform's: its size then never changes."""
     node = ray._private.worker._global_node
-    return ray.is_initialized() and node is not None and node.is_head()
+    if not ray.is_initialized() or node is None:
+        return False
+    return node.is_head() or ray.get_runtime_context().gcs_address == _of_platform()
 
 
 def node_is_lost(node_id: str) -> bool:
@@ -168,9 +277,10 @@ def _is_lost(node: dict[str, Any]) -> bool:
     return False
 
 
-def _connect_and_stay(connected: Future[None]) -> None:
+def _connect_and_stay(address: str, runtime_env: RuntimeEnv | None, connected: Future[None]) -> None:
     try:
-        _init()
+        with signal_handlers.kept(signal.SIGTERM):  # Ray's own prints a page, and ends the process
+            _init(address, runtime_env)
     except BaseException as error:
         connected.set_exception(error)
         return
@@ -178,20 +288,27 @@ def _connect_and_stay(connected: Future[None]) -> None:
     threading.Event().wait()
 
 
-def _init() -> None:
-    address = _address()
+def _init(address: str, runtime_env: RuntimeEnv | None) -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)  # its start-up notices are nothing a user can act on
     # Nor are the raylet's pages about a lost worker, which log_to_driver does not turn off: the attempt tells.
     ray._private.worker._worker_logs_enabled = False
     try:
         if not address:
-            with _only_loopback():
-                _start_local()
-        elif _is_on_loopback_only(address):
-            with _only_loopback():
+            with only_loopback():
+                start_local()
+        elif address == _of_platform():
+            # Ray takes the token of this user by itself only for a cluster that it has found by itself.
+            maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+            with only_loopback():
                 _join(address)
+            liveness.expect_no_return()
+        elif _is_on_loopback_only(address):
+            with only_loopback():
+                _join(address, remote_env.for_job(address, runtime_env))
         else:
-            _join(address)
+            _join(address, remote_env.for_job(address, runtime_env))
+    except (CodeTooLargeError, InvalidArgumentError):
+        raise
     except Exception as error:  # as bare as this is what Ray raises when its processes are too slow to start
         if address:
             raise _no_answer(address, error) from error
@@ -199,6 +316,7 @@ def _init() -> None:
             f"Ray did not start on this machine: {error}. See that it has memory, disk and processor time to spare, or set "
             "RAY_ADDRESS to a cluster that runs."
         ) from error
+    leaving.leave_at_once()
 
 
 def _is_on_loopback_only(address: str) -> bool:
@@ -213,35 +331,10 @@ def _is_on_loopback_only(address: str) -> bool:
     return False
 
 
-def _join(address: str) -> None:
-    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-
-
-def _start_local() -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(
-        address="local",  # not one that somebody else has started on this machine
-        num_cpus=(os.cpu_count() or 1) + SPARE_CPUS,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        # Ray makes workers yield to everything else by default. Here they are what the machine is for.
-        _system_config={"worker_niceness": 0},
-        _node_ip_address=LOOPBACK,
-    )
-
-
-@contextmanager
-def _only_loopback() -> Iterator[None]:
-    """Let Ray accept the loopback address for its node, as it does by itself on systems where it starts no clusters.
-
-    Otherwise it takes the address of the host in its place, and all its processes listen on all interfaces.
-    """
-    from ray._private import ray_constants
-
-    may_start_clusters = ray_constants.ENABLE_RAY_CLUSTER
-    ray_constants.ENABLE_RAY_CLUSTER = False
+def _join(address: str, runtime_env: dict[str, Any] | None = None) -> None:
     try:
-        yield
-    finally:
-        ray_constants.ENABLE_RAY_CLUSTER = may_start_clusters
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, runtime_env=runtime_env)
+    except (ray.exceptions.RuntimeEnvSetupError, ValueError) as error:
+        if runtime_env is None:
+            raise
+        raise InvalidArgumentError(f"runtime_env cannot be used on the cluster at {address}: {error}") from error

@@ -18,19 +18,23 @@ from trainlib._execution.events import (
     AttemptEvent,
     EpochRead,
     Failed,
+    FileSent,
     Finished,
     Note,
     Output,
+    RankReports,
     Report,
+    Seeded,
     Tick,
     WorkerEvent,
 )
+from trainlib._execution.gathering import Gathering
 from trainlib._execution.group import Member, WorkerGroup
 from trainlib._execution.plan import AttemptPlan
 from trainlib._execution.silence import IDLE_S, SilenceWatch, inspect_process
 from trainlib._execution.waiting import cancelled_by, gather, raise_if_cancelled
 from trainlib._execution.worker import pickled
-from trainlib.errors import TrainingFailedError
+from trainlib.errors import RayLostError, TrainingFailedError
 from trainlib.session import TrainContext
 
 if TYPE_CHECKING:
@@ -61,12 +65,14 @@ class Conversation:
         self._asked: dict[int, Any] = {}
         """The latest question to each rank. Whatever was in the answers to earlier ones has been taken in."""
         self._reports = [0] * len(group)
+        self._gathering = Gathering(len(group)) if plan.assignment.all_ranks else None
         self._finished: dict[int, Finished] = {}
         self._failed: dict[int, Failed] = {}
         self._lost: dict[int, Exception] = {}
         self._returned_at: dict[int, float] = {}
         self._left: set[int] = set()
         self._stopped_at: float | None = None
+        self._hands_on_last = False
         self._settled = plan.assignment.next_checkpoint - 1
         self._session = group.members[0].kind.session
         self._silence = SilenceWatch([member.facts for member in group.members], inspect_process)
@@ -90,10 +96,22 @@ class Conversation:
     def start(self, shards: Sequence[dict[str, DatasetShard]]) -> None:
         """Start the training function on all ranks; ``shards`` is what each of them reads."""
         function = ray.put(pickled(self._plan.function))
-        assignment = self._plan.assignment
+        # Apart from the assignment: one that is in memory alone is then sent to each node once, and not to each rank.
+        resume_from = ray.put(self._plan.assignment.resume_from)
+        assignment = replace(self._plan.assignment, resume_from=None)
+        rank_zero = self._members[0].actor
         gather(
             [
-                member.actor.start.remote(function, replace(assignment, context=self._context(member), shards=own))
+                member.actor.start.remote(
+                    function,
+                    replace(
+                        assignment,
+                        context=self._context(member),
+                        shards=own,
+                        rank_zero=rank_zero if member.place.world_rank else None,
+                    ),
+                    resume_from,
+                )
                 for member, own in zip(self._members, shards, strict=True)
             ]
         )
@@ -128,9 +146,13 @@ class Conversation:
             if self._stopped_at is not None and time.monotonic() - self._stopped_at > STOP_GRACE_S:
                 return  # some functions still run; their workers are ended with the attempt
 
-    def stop(self) -> None:
-        """End the training functions at their next report."""
+    def stop(self, *, after_last_report: bool = False) -> None:
+        """End the training functions at their next report.
+
+        With ``after_last_report``, what rank 0 has reported by then, and is still on its way, is handed on.
+        """
         if self._stopped_at is None:
+            self._hands_on_last = after_last_report
             self._stopped_at = time.monotonic()
             for member in self._members:
                 member.actor.stop.remote()
@@ -152,7 +174,7 @@ class Conversation:
             events = answer.result(max(0.0, deadline - time.monotonic()))
             reports.extend(event for event in events if isinstance(event, Report))
 
-        with cancelled_by(None), contextlib.suppress(ray.exceptions.RayError, TimeoutError):
+        with cancelled_by(None), contextlib.suppress(ray.exceptions.RayError, RayLostError, TimeoutError):
             is_here = asked.done()
             if is_here:  # whatever becomes of rank 0, this is known
                 read(asked)
@@ -209,7 +231,7 @@ class Conversation:
             match event:
                 case Report():
                     yield from self._on_report(rank, event)
-                case Output() | EpochRead():
+                case Output() | EpochRead() | Seeded() | FileSent():
                     yield replace(event, rank=rank)
                 case Note():
                     yield event
@@ -221,12 +243,16 @@ class Conversation:
         if rank not in self._finished and rank not in self._failed:
             self._ask(rank)
 
-    def _on_report(self, rank: int, report: Report) -> Iterator[Report]:
+    def _on_report(self, rank: int, report: Report) -> Iterator[Report | RankReports]:
         """Count a report, and hand on that of rank 0. Ranks that are in step go on unless the reader has called stop()."""
         slowest = min(self._reports)
         self._reports[rank] = report.iteration - self._plan.assignment.iterations_done
-        if rank == 0 and self._stopped_at is None:
+        if rank == 0 and (self._stopped_at is None or self._hands_on_last):
             yield report
+        if self._gathering is not None and self._stopped_at is None:
+            gathered = self._gathering.add(rank, report)
+            if gathered is not None:
+                yield gathered
         if self._plan.assignment.in_step and self._stopped_at is None and min(self._reports) > slowest:
             for member in self._members:
                 member.actor.go_on.remote(min(self._reports))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-
+from trainlib._execution.carried_errors import portable
+from trainlib._execution.origin import Origin, origin_of
 from trainlib._execution.stacks.frames import Frame, frames_of
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ class StagedCheckpoint:
     index: int
     path: str
     score: float | None
+    kind: str = ""
+    """The framework whose class it was reported as."""
+    packed: bytes | None = None
+    """Its files, if checkpoints are kept in memory alone. It has no path then."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,20 @@ class Report:
 
     iteration: int
     metrics: dict[str, Any] | None
-    """None from ranks other than 0: only rank 0's count."""
+    """As it was reported. None from ranks other than 0, unless the plan asks for those of all ranks: only rank 0's are recorded."""
     checkpoint: StagedCheckpoint | None
     timestamp: float
     seconds: float
     """Since the report before, or since the training function started."""
+
+
+@dataclass(frozen=True)
+class RankReports:
+    """What all ranks have reported in an iteration. Only if the plan asks for it."""
+
+    iteration: int
+    reports: tuple[Report, ...]
+    """By rank."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +98,32 @@ class EpochRead:
 
 
 @dataclass(frozen=True)
+class Seeded:
+    """A rank has set the seeds of its random numbers, with ``enable_reproducibility()``."""
+
+    seed: int
+    rank: int = 0
+    """Filled in by the process that coordinates the ranks."""
+
+
+@dataclass(frozen=True)
 class Output:
     """A line that the training function printed or logged."""
 
     text: str
     is_error: bool
+    rank: int = 0
+    """Filled in by the process that coordinates the ranks."""
+
+
+@dataclass(frozen=True)
+class FileSent:
+    """A rank has sent a file for the training's folder, such as the trace of a profiler."""
+
+    name: str
+    """Its path in that folder."""
+    content: bytes
+    """Compressed."""
     rank: int = 0
     """Filled in by the process that coordinates the ranks."""
 
@@ -115,6 +149,8 @@ class Failed:
     """The calls that led to it. None, if it was found from outside that the function cannot go on."""
     at: float
     """When, on a clock that only goes forward and that the processes of a host have in common."""
+    origin: Origin | None = None
+    """Where it was raised, if that is known."""
 
     @classmethod
     def of(cls, error: BaseException) -> Failed:
@@ -123,12 +159,16 @@ class Failed:
         while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
             trace = trace.tb_next
         text = "".join(traceback.format_exception(type(error), error, trace))
-        try:
-            pickled = cloudpickle.dumps(error.with_traceback(None))
-        except Exception:
-            pickled = b""
-        return cls(pickled, f"{type(error).__name__}: {error}", text, frames_of(trace), time.monotonic())
+        frames = frames_of(trace)
+        return cls(
+            portable(error.with_traceback(None)),
+            f"{type(error).__name__}: {error}",
+            text,
+            frames,
+            time.monotonic(),
+            origin_of(error, frames),
+        )
 
 
-WorkerEvent = Note | Report | EpochRead | Output | Finished | Failed
-AttemptEvent = Note | DataOpened | Started | Tick | Report | EpochRead | Output
+WorkerEvent = Note | Report | EpochRead | Seeded | FileSent | Output | Finished | Failed
+AttemptEvent = Note | DataOpened | Started | Tick | Report | RankReports | EpochRead | Seeded | FileSent | Output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,30 @@ from trainlib._execution import cluster, liveness
 from trainlib._execution.waiting import gather
 from trainlib.config import ScalingConfig
 from trainlib.errors import CapacityError
+
+# A bundle of a placement group has to reserve something. Every local Ray has plenty of this resource.
+_NO_CPU = {"CPU": 0.0, "node:__internal_head__": 0.001}
+# Each is a process with a framework in it. A machine with more of them does nothing but swap.
+MOST_PER_CPU = 8
+
+
+def reserving_no_cpu(scaling: ScalingConfig) -> ScalingConfig | None:
+    """The same workers, reserving no CPUs; None if they may not do without.
+
+    On a Ray of this machine alone CPUs are only counted: workers run whether they have reserved any or not. So those that
+    did not ask for CPUs may outnumber them. On a cluster, CPUs say which node has room.
+    """
+    given = scaling.resources_per_worker or {}
+    if "CPU" in given or not cluster.is_local() or scaling.num_workers > MOST_PER_CPU * (os.cpu_count() or 1):
+        return None
+    return scaling.model_copy(update={"resources_per_worker": {**given, **_NO_CPU}})
+
+
+def fitted_to_cluster(scaling: ScalingConfig) -> ScalingConfig:
+    """The workers, which reserve no CPUs if there are too few for all of them, and they may do without."""
+    if scaling.total_resources.get("CPU", 0.0) <= ray.cluster_resources().get("CPU", 0.0):
+        return scaling
+    return reserving_no_cpu(scaling) or scaling
 
 
 @contextmanager
@@ -76,6 +101,7 @@ def wait_for_room(group: PlacementGroup, scaling: ScalingConfig) -> Iterator[str
         except TimeoutError:
             liveness.require_answer()
             free = ", ".join(f"{ray.available_resources().get(n, 0.0):g} {n}" for n in scaling.total_resources)
+            free += _held_here(scaling)
             if left <= 0:
                 problem = never_fits(scaling) or f"{_asked(scaling)}; only {free} became free"
                 raise CapacityError(
@@ -84,6 +110,21 @@ def wait_for_room(group: PlacementGroup, scaling: ScalingConfig) -> Iterator[str
                 ) from None
             yield f"waiting for room: {_asked(scaling)}; free now: {free} (giving up in {left:.0f} s)"
             notice_after = 10.0
+
+
+def _held_here(scaling: ScalingConfig) -> str:
+    """What the task or actor that ``fit()`` runs in keeps from its own workers."""
+    if ray._private.worker.global_worker.mode != ray.WORKER_MODE:
+        return ""
+    context = ray.get_runtime_context()
+    held = {
+        name: amount for name, amount in context.get_assigned_resources().items() if name in scaling.total_resources
+    }
+    if not held:
+        return ""
+    kind = "actor" if context.get_actor_id() else "task"
+    amounts = ", ".join(f"{amount:g} {name}" for name, amount in held.items())
+    return f" (fit() itself runs in a Ray {kind} that holds {amounts}: declare it with @ray.remote(num_cpus=0))"
 
 
 def _asked(scaling: ScalingConfig) -> str:

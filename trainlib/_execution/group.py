@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +11,21 @@ import ray
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from trainlib._execution import liveness
+import trainlib
 from trainlib._execution.backend import BackendConfig
-from trainlib._execution.pool import Kind, pool
+from trainlib._execution.gpus import CUDA_VISIBLE_DEVICES, shared_by_node
+from trainlib._execution.pool.choosing import kind_of, pool_of
+from trainlib._execution.pool.idle import Kind
 from trainlib._execution.ranks import Place, rank_by_node
 from trainlib._execution.waiting import gather
 from trainlib._execution.worker import WorkerFacts, pickled
 from trainlib.config import ScalingConfig
+from trainlib.errors import WorkerVersionError
 
 # A worker that has not come up by then never will: importing a framework takes seconds.
 START_TIMEOUT_S = 180.0
+# Packages that pip installs first may take this much longer: then Ray itself gives up.
+INSTALL_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -60,17 +66,18 @@ class WorkerGroup:
             for index, kind in enumerate(kinds):
                 if gpus:
                     bundle = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
-                    actors.append(pool.start(kind, num_gpus=gpus, scheduling_strategy=bundle))
+                    actors.append(pool_of(kind).start(kind, num_gpus=gpus, scheduling_strategy=bundle))
                 else:
-                    actors.append(pool.checkout(kind))
+                    actors.append(pool_of(kind).checkout(kind))
             facts = [_facts(actors, kinds, index, pooled=not gpus) for index in range(len(actors))]
+            _require_one_version(facts)
         except BaseException:
             for actor, kind in zip(actors, kinds, strict=False):
-                pool.end(kind, [actor])
+                pool_of(kind).end(kind, [actor])
             raise
         members = [
             Member(actors[index], kinds[index], place, facts[index])
-            for index, place in rank_by_node([fact.node_id for fact in facts])
+            for index, place in rank_by_node([fact.node_id for fact in facts], [fact.gpus for fact in facts])
         ]
         return cls(members, reusable=not gpus)
 
@@ -94,26 +101,39 @@ class WorkerGroup:
         """Call ``function`` in one worker and return its value."""
         return gather([self.execute_single_async(rank, function, *args)])[0]
 
+    def share_gpus(self) -> None:
+        """Let workers of a node see each other's GPUs. To be called before they use any."""
+        shared = shared_by_node(
+            [member.facts.node_id for member in self.members], [member.facts.gpus for member in self.members]
+        )
+        gather(
+            [
+                self.execute_single_async(rank, _see_gpus, ",".join(seen))
+                for rank, seen in enumerate(shared)
+                if len(seen) > len(self.members[rank].facts.gpus)
+            ]
+        )
+
     def release(self) -> None:
         """Hand the workers on: their training functions have all returned."""
         if not self._reusable:
             self.kill()
             return
         for kind, actors in self._by_kind().items():
-            pool.give_back(kind, actors)
+            pool_of(kind).give_back(kind, actors)
 
     def kill(self, *, keep_rank_zero: bool = False) -> None:
         """End the workers, whatever they are doing. Does nothing to those that have ended."""
         ending = self.members[1:] if keep_rank_zero else self.members
         self.members = self.members[:1] if keep_rank_zero else []
         for member in ending:
-            pool.end(member.kind, [member.actor])
+            pool_of(member.kind).end(member.kind, [member.actor])
 
     def warm_spares(self) -> None:
         """Start as many workers again in the background, for a retry, without slowing this gang down."""
         if self._reusable:
             for kind, actors in self._by_kind().items():
-                pool.warm(kind, len(actors), yielding=True)
+                pool_of(kind).warm(kind, len(actors), yielding=True)
 
     def _by_kind(self) -> dict[Kind, list[Any]]:
         by_kind: dict[Kind, list[Any]] = {}
@@ -124,21 +144,27 @@ class WorkerGroup:
 
 def _facts(actors: list[Any], kinds: list[Kind], index: int, pooled: bool) -> WorkerFacts:
     """Where a worker is, once it is up. One that died while it was idle is replaced: that is no failure."""
+    timeout = START_TIMEOUT_S + (INSTALL_TIMEOUT_S if '"pip"' in kinds[index].runtime_env else 0.0)
     try:
-        return gather([actors[index].facts.remote()], timeout=START_TIMEOUT_S)[0]
+        return gather([actors[index].facts.remote()], timeout=timeout)[0]
     except ray.exceptions.RayActorError as error:
         if not pooled or error.actor_init_failed:
             raise
+    pool = pool_of(kinds[index])
     pool.end(kinds[index], [actors[index]])
     actors[index] = pool.start(kinds[index])
-    return gather([actors[index].facts.remote()], timeout=START_TIMEOUT_S)[0]
+    return gather([actors[index].facts.remote()], timeout=timeout)[0]
 
 
-def kind_of(scaling: ScalingConfig, backend: BackendConfig, node_id: str) -> Kind:
-    """The kind of worker that a gang needs on a node."""
-    return Kind(
-        node_id=node_id,
-        threads=max(1, int(scaling.worker_resources.get("CPU", 1))),
-        state_module=backend.state_module,
-        session=liveness.session(),
-    )
+def _see_gpus(ids: str) -> None:
+    os.environ[CUDA_VISIBLE_DEVICES] = ids
+
+
+def _require_one_version(facts: Sequence[WorkerFacts]) -> None:
+    own = trainlib.__version__
+    for each in facts:
+        if each.version != own:
+            raise WorkerVersionError(
+                f"node {each.hostname} ({each.node_ip}) has trainlib {each.version or 'of an older version'}, and this process "
+                f"has {own}. Install trainlib {own} there, for the Python that Ray runs in."
+            )

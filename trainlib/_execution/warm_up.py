@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import ray
 
 from trainlib._execution import cluster
 from trainlib._execution.backend import BackendConfig
-from trainlib._execution.gang import never_fits
-from trainlib._execution.group import kind_of
-from trainlib._execution.pool import pool
+from trainlib._execution.gang import fitted_to_cluster, never_fits
+from trainlib._execution.pool.choosing import kind_of, pool_of
 from trainlib.config import ScalingConfig
-from trainlib.errors import ConnectionFailedError
+from trainlib.errors import TrainlibError
 
 _lock = threading.Lock()
 _running: threading.Thread | None = None
@@ -39,11 +39,11 @@ def wait() -> None:
 def _warm_up(before: threading.Thread | None, scaling: ScalingConfig, backend: BackendConfig) -> None:
     if before is not None:
         before.join()  # so that waiting for this one is waiting for both
-    try:
-        cluster.connect()
-    except ConnectionFailedError:
-        return  # the attempt meets it again, and raises it
-    # With several nodes it is not known yet where the gang will be. Workers with GPUs start inside their bundle.
-    nodes = [node for node in ray.nodes() if node["Alive"]]
-    if len(nodes) == 1 and not scaling.use_gpu and never_fits(scaling) is None:
-        pool.warm(kind_of(scaling, backend, nodes[0]["NodeID"]), scaling.num_workers)
+    # Whatever it is, the attempt meets it again, and raises it.
+    with contextlib.suppress(TrainlibError):
+        cluster.connect(scaling.runtime_env)
+        # With several nodes it is not known yet where the gang will be. Workers with GPUs start inside their bundle.
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        if len(nodes) == 1 and not scaling.use_gpu and never_fits(fitted_to_cluster(scaling)) is None:
+            kind = kind_of(scaling, backend, nodes[0]["NodeID"])
+            pool_of(kind).warm(kind, scaling.num_workers)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import threading
 import time
 import uuid
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ray
+
 from trainlib import _storage as storage
-from trainlib._execution.events import EpochRead, Failed, Note, Report, StagedCheckpoint
+from trainlib._execution.divergence import DivergenceWatch
+from trainlib._execution.events import EpochRead, Failed, FileSent, Note, Report, Seeded, StagedCheckpoint
+from trainlib._execution.latest_checkpoints import LatestCheckpoint, LatestCheckpoints, Place
 from trainlib._execution.metrics import as_numbers
 from trainlib._execution.outbox import Outbox
+from trainlib._execution.reported import numbers_of, snapshot
+from trainlib._execution.snapshots import linked_copy, pack_snapshot, write_snapshot
 from trainlib._execution.waiting_room import WaitingRoom
-from trainlib.checkpoint import DICT_FILE, PREPROCESSOR_FILE, PREPROCESSOR_KEY, Checkpoint, dump
+from trainlib._execution.working_directory import WorkingDirectory
+from trainlib._rooms import checkpoint_class
+from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig
-from trainlib.errors import CheckpointNotSavedError, DataError, OutOfStepError, ScoreNotReportedError
+from trainlib.errors import CheckpointNotSavedError, OutOfStepError, ScoreNotReportedError
 from trainlib.session import TrainContext
 
 if TYPE_CHECKING:
@@ -28,6 +39,8 @@ if TYPE_CHECKING:
 # stopped reporting while the others go on.
 MAX_LEAD = 1000
 SILENCE_S = 60.0
+# For how long rank 0 waits to have come as far as a rank that asks for its newest checkpoint, before that asks again.
+LATEST_S = 0.5
 
 
 class StopTraining(BaseException):
@@ -43,8 +56,8 @@ class Assignment:
     next_checkpoint: int
     resume_from: Checkpoint | None
     checkpoint_config: CheckpointConfig
-    staging: str
-    """Local folder for checkpoints that are not yet committed."""
+    staging: str | None
+    """Local folder for checkpoints that are not yet committed. It is this training's own, and is deleted. None: none is written."""
     shares_disk: bool
     """Whether that folder is where checkpoints are kept, and so has to be seen from every node."""
     in_step: bool
@@ -53,10 +66,18 @@ class Assignment:
     environment: dict[str, str]
     import_path: list[str]
     """Where the coordinator imports from: the training function's modules are found there too."""
+    directory: WorkingDirectory = field(default_factory=WorkingDirectory)
+    """Where the training function runs."""
     preprocessor: Any = None
     """Fitted; goes with every checkpoint."""
+    watch: DivergenceWatch = field(default_factory=DivergenceWatch)
+    """Says which checkpoints are not worth keeping."""
+    all_ranks: bool = False
+    """Whether the metrics of all ranks are wanted, and not only those of rank 0."""
     shards: dict[str, DatasetShard] = field(default_factory=dict)
     """This rank's, by the names of their datasets."""
+    rank_zero: Any = None
+    """The worker that saves checkpoints, for the other ranks."""
 
 
 class WorkerSession:
@@ -64,6 +85,7 @@ class WorkerSession:
 
     def __init__(self, assignment: Assignment, outbox: Outbox) -> None:
         self.context = assignment.context
+        self.directory = assignment.directory
         self.reports = 0
         self.checkpoint_was_asked_for = False
         self.in_step = assignment.in_step
@@ -72,13 +94,19 @@ class WorkerSession:
         self._outbox = outbox
         self._iteration = assignment.iterations_done
         self._next_checkpoint = assignment.next_checkpoint
-        self._checkpoint = assignment.resume_from
+        self.resume_from = assignment.resume_from
+        self._latest = LatestCheckpoints(alone=assignment.context.world_size == 1)
+        """The checkpoints that this attempt has saved last. On rank 0 alone: the others ask it."""
+        self._saves = 0
+        """How many calls of :meth:`save` there were since the last report."""
+        self._has_ended = False
         self._last = time.monotonic()
         self._slowest = 0
         self._moved = threading.Condition()
         self._stopping = False
         self._waiting_room = WaitingRoom(assignment.checkpoint_config)
         self._has_said_it_waits = False
+        self._asked_for: set[str] = set()
 
     # -- called by the training function --------------------------------------------------------------
 
@@ -86,12 +114,16 @@ class WorkerSession:
         if self._stopping:
             raise StopTraining
         leads = self.context.world_rank == 0
-        numbers = as_numbers(metrics)
-        staged = self._stage(checkpoint, numbers) if checkpoint is not None and leads else None
-        self._remember(checkpoint)
+        reported = snapshot(metrics)
+        numbers = numbers_of(reported)
+        self._assignment.watch.inspect(self._iteration + 1, numbers)
+        place = (self.reports + 1, 0)
+        staged = self._stage(checkpoint, numbers, place) if checkpoint is not None and leads else None
         self._iteration += 1
-        self.reports += 1
-        self._put(numbers if leads else None, staged)
+        with self._moved:
+            self.reports, self._saves = place
+            self._moved.notify_all()
+        self._put(reported if leads or self._assignment.all_ranks else None, staged)
         self._wait_for_the_slowest()
         if self.in_step and self._stopping:
             raise StopTraining
@@ -99,23 +131,46 @@ class WorkerSession:
     def save(self, checkpoint: Checkpoint) -> None:
         if self._stopping:
             raise StopTraining
-        self._remember(checkpoint)
-        if self.context.world_rank == 0 and (staged := self._stage(checkpoint, {})) is not None:
+        place = (self.reports, self._saves + 1)
+        staged = self._stage(checkpoint, {}, place) if self.context.world_rank == 0 else None
+        with self._moved:
+            self.reports, self._saves = place
+            self._moved.notify_all()
+        if staged is not None:
             self._put(None, staged)
 
     def latest_checkpoint(self) -> Checkpoint | None:
-        return self._checkpoint
+        """On every rank what rank 0 has at the same place. Whoever is ahead of rank 0 waits until it has reported as often."""
+        place = (self.reports, self._saves)
+        if self._assignment.rank_zero is None or place == (0, 0):
+            return self._latest.newest or self.resume_from
+        while not self._stopping:
+            try:
+                found: LatestCheckpoint = ray.get(self._assignment.rank_zero.latest_checkpoint.remote(place, LATEST_S))
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            if found.is_reached:
+                return found.checkpoint or self.resume_from
+        raise StopTraining
 
-    def dataset_shard(self, name: str) -> DatasetShard:
+    def dataset_shard(self, name: str) -> DatasetShard | None:
         shards = self._assignment.shards
         if name not in shards:
-            there = f"It has {_names(shards)}" if shards else "It has none"
-            raise DataError(
-                f"the trainer has no dataset {name!r}. {there}: pass it to the trainer, datasets={{{name!r}: ...}}"
-            )
+            if self.context.world_rank == 0 and name not in self._asked_for:
+                self._asked_for.add(name)
+                self._outbox.put(
+                    Note(f"get_dataset_shard({name!r}) returns None. The trainer has {_names(shards)} in its datasets")
+                )
+            return None
         return shards[name].on_epoch_end(
             lambda dataset, rows: self._outbox.put(EpochRead(dataset, rows, self._iteration + 1))
         )
+
+    def seeded(self, seed: int) -> None:
+        self._outbox.put(Seeded(seed))
+
+    def send_file(self, name: str, content: bytes) -> None:
+        self._outbox.put(FileSent(name, zlib.compress(content, level=1)))
 
     def give_up(self, error: Exception) -> None:
         self._outbox.put(Failed.of(error))
@@ -127,13 +182,40 @@ class WorkerSession:
         if reports != self._slowest:
             with self._moved:
                 self._slowest = reports
+                self._latest.slowest_is_at(reports)
                 self._moved.notify_all()
+
+    def hand_out_latest(self, place: Place, timeout: float) -> LatestCheckpoint:
+        """For another rank: the checkpoint that was the newest at its place, once this rank has come as far.
+
+        Args:
+            place: Where that rank is.
+            timeout: For how many seconds to wait for this rank.
+        """
+        with self._moved:
+            is_reached = self._moved.wait_for(
+                lambda: self._has_ended or (self.reports, self._saves) >= place, timeout=timeout
+            )
+            return LatestCheckpoint(is_reached, self._latest.at(place) if is_reached else None)
+
+    def has_ended(self) -> None:
+        """The training function has returned or raised, and saves no more checkpoints."""
+        with self._moved:
+            self._has_ended = True
+            self._moved.notify_all()
 
     def settle_checkpoints(self, newest: int) -> None:
         """The checkpoints up to this number are saved, or could not be."""
         with self._moved:
             self._waiting_room.leave(newest)
             self._moved.notify_all()
+
+    def clear_staging(self) -> None:
+        """The attempt is over: remove all snapshots, also that of the newest checkpoint."""
+        with self._moved:
+            self._latest.clear()
+        if self._assignment.staging is not None:
+            shutil.rmtree(self._assignment.staging, ignore_errors=True)
 
     def others_left(self, ranks: list[int]) -> None:
         """These ranks have returned. An epoch starts on all ranks at once, so there is none any more."""
@@ -153,29 +235,35 @@ class WorkerSession:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _put(self, metrics: dict[str, int | float] | None, staged: StagedCheckpoint | None) -> None:
+    def _put(self, metrics: dict[str, Any] | None, staged: StagedCheckpoint | None) -> None:
         now = time.monotonic()
         self._outbox.put(Report(self._iteration, metrics, staged, time.time(), now - self._last))
         self._last = now
 
-    def _remember(self, checkpoint: Checkpoint | None) -> None:
-        """Make it the latest checkpoint, unless it is a directory, which the caller may delete at once."""
-        if checkpoint is not None and checkpoint.get_internal_representation()[0] == "dict":
-            self._checkpoint = checkpoint
+    def _stage(self, checkpoint: Checkpoint, metrics: Mapping[str, float], place: Place) -> StagedCheckpoint | None:
+        """Snapshot a checkpoint: the caller may change or delete what it is made of right afterwards.
 
-    def _stage(self, checkpoint: Checkpoint, metrics: dict[str, int | float]) -> StagedCheckpoint | None:
-        """Snapshot a checkpoint: the caller may change or delete what it is made of right afterwards."""
-        if self._assignment.checkpoint_config.num_to_keep == 0:
+        ``place`` is where this rank is once that is done.
+        """
+        if not self._assignment.watch.is_well:
             return None
         index = self._next_checkpoint
         kind, held = checkpoint.get_internal_representation()
         score = self._score(held if kind == "dict" else {}, metrics)
         self._wait_for_room()
+        if self._assignment.checkpoint_config.num_to_keep == 0:
+            packed = pack_snapshot(checkpoint, index, self._assignment.preprocessor)
+            self._snapshotted(
+                index, len(packed), place, checkpoint_class(checkpoint.kind).from_bytes(packed, trust=True)
+            )
+            return StagedCheckpoint(index, "", score, checkpoint.kind, packed)
+        assert self._assignment.staging is not None, "without a folder, none is to be written"
         # The random part keeps two processes apart that write the same checkpoint, one of them not yet
         # known to be lost.
         folder = Path(self._assignment.staging) / uuid.uuid4().hex / f"checkpoint_{index:06d}"
         try:
-            self._write_snapshot(checkpoint, folder, index)
+            write_snapshot(checkpoint, folder, index, self._assignment.preprocessor)
+            latest = checkpoint_class(checkpoint.kind)._in_temporary_folder(linked_copy(folder), trust=True)
         except OSError as error:
             if not storage.lacks_room(error):
                 raise
@@ -183,26 +271,14 @@ class WorkerSession:
                 f"checkpoint_{index:06d} could not be written to {folder.parent.parent} on {socket.gethostname()}: "
                 f"{error.strerror or error}. Free space there, or set RunConfig.storage_path to a larger disk"
             ) from error
+        self._snapshotted(index, _size_of(folder), place, latest)
+        return StagedCheckpoint(index, os.fspath(folder), score, checkpoint.kind)
+
+    def _snapshotted(self, index: int, size: int, place: Place, latest: Checkpoint) -> None:
         self._next_checkpoint += 1
         with self._moved:
-            self._waiting_room.enter(index, _size_of(folder))
-        return StagedCheckpoint(index, os.fspath(folder), score)
-
-    def _write_snapshot(self, checkpoint: Checkpoint, folder: Path, index: int) -> None:
-        kind, held = checkpoint.get_internal_representation()
-        preprocessor = self._assignment.preprocessor
-        if kind == "dict":
-            folder.mkdir(parents=True)
-            extra = {"_timestamp": int(time.time()), PREPROCESSOR_KEY: preprocessor, "_current_checkpoint_id": index}
-            with open(folder / DICT_FILE, "wb") as file:
-                dump({**held, **extra}, file)
-            return
-        checkpoint.to_directory(folder)
-        if preprocessor is not None:
-            with open(folder / PREPROCESSOR_FILE, "wb") as file:
-                dump(preprocessor, file)
-        if not any(folder.iterdir()):  # most stores have no empty folders
-            raise ValueError(f"{checkpoint.path} is empty: write the checkpoint's files before report()")
+            self._waiting_room.enter(index, size)
+            self._latest.add(place, latest)
 
     def _wait_for_room(self) -> None:
         """Wait until the store has caught up, if too many checkpoints wait for it. Otherwise they would fill the disk."""
@@ -216,7 +292,7 @@ class WorkerSession:
             if self._stopping:
                 raise StopTraining
 
-    def _score(self, data: dict[str, Any], metrics: dict[str, int | float]) -> float | None:
+    def _score(self, data: dict[str, Any], metrics: Mapping[str, float]) -> float | None:
         name = self._assignment.checkpoint_config.checkpoint_score_attribute
         if name is None:
             return None
@@ -248,5 +324,5 @@ def _size_of(folder: Path) -> int:
     return sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(folder) for name in names)
 
 
-def _names(data: dict[str, Any]) -> str:
+def _names(data: Mapping[str, Any]) -> str:
     return ", ".join(repr(key) for key in data) or "nothing"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from trainlib._registry import tags
+from trainlib.result import Stopped, StopReason
 
-__all__ = ["AttemptRecord", "Outcome", "attempt_tags", "recorded_attempts"]
+__all__ = ["AttemptRecord", "Outcome", "attempt_tags", "has_failed", "recorded_attempts", "stopped_by"]
 
 _LONGEST_MESSAGE = 1000
 
@@ -25,6 +26,12 @@ class Outcome(StrEnum):
     """A scheduler paused it; it goes on from its newest checkpoint."""
     CUT_OFF = "cut off"
     """Its sweep failed while it was running."""
+    TIME_LIMIT = "time limit"
+    """The time of ``RunConfig.max_time_s`` was over."""
+    NAN = "nan"
+    """A metric was NaN, and ``RunConfig.stop_on_nan`` is set."""
+    DIVERGED = "diverged"
+    """A metric was beyond the limit of ``RunConfig.divergence``."""
 
     USER = "user"
     """Its training function raised."""
@@ -40,8 +47,13 @@ class Outcome(StrEnum):
     """MLflow, or another server, was away for too long."""
     CANCELLED = "cancelled"
     """Somebody ended it."""
+    SUSPENDED = "suspended"
+    """Somebody suspended its flow run in Prefect; it goes on from its newest checkpoint when that is resumed."""
     LOST = "lost"
     """The process that coordinated it ended before it could say how the attempt went."""
+
+
+_SUCCESSES = (Outcome.FINISHED, Outcome.STOPPED, Outcome.PAUSED, Outcome.CUT_OFF)
 
 
 @dataclass(frozen=True)
@@ -58,10 +70,33 @@ class AttemptRecord:
     message: str = ""
 
 
+def stopped_by(attempts: Sequence[AttemptRecord]) -> Stopped | None:
+    """Which limit of ``RunConfig`` has ended a training with these attempts, if one has.
+
+    Example:
+        >>> print(stopped_by([AttemptRecord(1, Outcome.NAN, None, message="loss is NaN at iteration 4")]))
+        loss is NaN at iteration 4
+    """
+    last = attempts[-1] if attempts else None
+    if last is None or last.outcome.value not in list(StopReason):
+        return None
+    return Stopped(StopReason(last.outcome.value), last.message)
+
+
+def has_failed(attempts: Iterable[AttemptRecord]) -> bool:
+    """Whether an attempt among these has failed, or somebody has ended it."""
+    return any(each.outcome not in _SUCCESSES for each in attempts)
+
+
 def attempt_tags(attempt: AttemptRecord) -> dict[str, str]:
-    """The tags of a run that keep the record of its latest attempt. A long message is cut."""
+    """The tags of a run that keep the record of its latest attempt, and which limit has ended it. A long message is cut."""
     text = json.dumps(vars(replace(attempt, message=attempt.message[:_LONGEST_MESSAGE])))
-    return {tags.attempt(attempt.number): text, tags.ATTEMPTS: str(attempt.number)}
+    stopped = stopped_by([attempt])
+    return {
+        tags.attempt(attempt.number): text,
+        tags.ATTEMPTS: str(attempt.number),
+        **({tags.STOPPED: stopped.reason.value} if stopped is not None else {}),
+    }
 
 
 def recorded_attempts(run_tags: Mapping[str, str]) -> list[AttemptRecord]:

@@ -10,18 +10,17 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import shutil
-import tempfile
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainlib import _storage as storage
+from trainlib._registry.checkpoint_files import CheckpointFiles
+from trainlib._registry.kept_checkpoints import KeptCheckpoints
 from trainlib._registry.logged_models import (
     UnfinishedCheckpoint,
     checkpoint_name,
@@ -30,7 +29,8 @@ from trainlib._registry.logged_models import (
     read_checkpoints,
 )
 from trainlib._registry.patience import Patience, short
-from trainlib._registry.retention import SavedCheckpoint, best, expendable
+from trainlib._registry.retention import SavedCheckpoint
+from trainlib._rooms import checkpoint_class
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig
 from trainlib.errors import ConnectionFailedError
@@ -41,14 +41,7 @@ if TYPE_CHECKING:
 # Moves a folder to a location: (folder, location). It runs where the folder is, which may be another machine.
 Upload = Callable[[str, str], None]
 
-# How long to wait before the store is tried again. What fails once more after the last pause has failed.
-PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 _LOOK_S = 0.5
-# Errors that the same try would give again.
-_HOPELESS = (
-    *(ValueError, TypeError, ImportError, FileNotFoundError, PermissionError, NotADirectoryError),
-    ConnectionFailedError,  # MLflow has been waited for
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ class CheckpointStore:
             run_id: The run.
             experiment_id: The experiment of the run.
             artifact_root: Where that experiment keeps artifacts.
-            log_dir: The training's own folder, which gets links to checkpoints on this disk.
+            log_dir: The training's own folder, which shows the checkpoints.
             config: Which checkpoints are kept.
             saved: The checkpoints that earlier processes committed.
             patience: How long to wait for MLflow.
@@ -92,16 +85,10 @@ class CheckpointStore:
         self._client = client
         self._run_id = run_id
         self._experiment_id = experiment_id
-        self._config = config
-        self._log_dir = log_dir
-        self._in_use: SavedCheckpoint | None = None
-        """What the present attempt started from. Its ranks read it whenever they want to, so it stays."""
-        self._held: list[SavedCheckpoint] = []
-        self._saved = list(saved)
-        self._lock = threading.Lock()
-        """Guards what is saved and what is held, so that nothing is held that is about to be deleted."""
-        self._to_delete: list[SavedCheckpoint] = []
-        """Those that could not be deleted when they should have been."""
+        self.files = CheckpointFiles(
+            run_id=run_id, artifact_root=artifact_root, log_dir=log_dir, patience=self._patience
+        )
+        self.kept = KeptCheckpoints(client, files=self.files, config=config, saved=saved, patience=self._patience)
         self._created: dict[int, SavedCheckpoint] = {}
         """Those of this attempt that MLflow knows, and that are not over."""
         self._over: set[int] = set()
@@ -117,64 +104,36 @@ class CheckpointStore:
         self._creations = ThreadPoolExecutor(1, thread_name_prefix="new-checkpoints")
         # An executor that is interrupted while it starts its thread starts another one later.
         self._committing, self._creating = threading.Lock(), threading.Lock()
-        root = storage.local_path(artifact_root)
-        self._through_mlflow = storage.is_through_mlflow(artifact_root)
-        self.is_local = root is not None
-        """Whether checkpoints are kept on this disk. A commit is a rename then, and needs no worker."""
-        self.staging = str(root / ".staging" / run_id if root else Path(tempfile.gettempdir(), f"trainlib-{run_id}"))
 
     # -- what there is --------------------------------------------------------------------------------
 
     def newest(self) -> SavedCheckpoint | None:
         """The checkpoint that a retry resumes from."""
-        return max(self._saved, key=lambda checkpoint: checkpoint.index, default=None)
-
-    def committed_after(self, index: int) -> list[SavedCheckpoint]:
-        """Those with a higher number, oldest first."""
-        newer = [saved for saved in list(self._saved) if saved.index > index]
-        return sorted(newer, key=lambda checkpoint: checkpoint.index)
-
-    def best(self) -> list[SavedCheckpoint]:
-        """The N best checkpoints, the best of them last."""
-        return best(self._saved, self._config)
-
-    @contextmanager
-    def hold_newest(self) -> Iterator[SavedCheckpoint]:
-        """The newest checkpoint, which is not deleted as long as this lasts, even when newer ones are saved."""
-        with self._lock:
-            checkpoint = max(self._saved, key=lambda saved: saved.index)
-            self._held.append(checkpoint)
-        try:
-            yield checkpoint
-        finally:
-            with self._lock:
-                self._held.remove(checkpoint)
+        return self.kept.newest()
 
     # -- saving ---------------------------------------------------------------------------------------
 
     def attempt_starts(self) -> SavedCheckpoint | None:
         """Another attempt begins. Gives the checkpoint that it starts from, which is kept while the attempt lasts."""
-        self._in_use = newest = self.newest()
+        newest = self.kept.use_newest()
         self._created, self._over = {}, set()
         self.settled = newest.index if newest is not None else -1
         return newest
 
     def attempt_ended(self) -> None:
         """The attempt is over. Nobody reads the checkpoint that it started from any more."""
-        self._in_use = None
-        self.prune()
-
-    def make_staging_folder(self) -> str:
-        """The folder that workers write snapshots into, made where this process can see it."""
-        while True:
-            try:
-                Path(self.staging).mkdir(parents=True, exist_ok=True)
-                return self.staging
-            except FileNotFoundError:  # another trial has just removed the folder that all of them have in common
-                continue
+        self.kept.release()
+        self._prune()
 
     def create(
-        self, *, index: int, iteration: int, metrics: Mapping[str, Any], score: float | None, seconds: float
+        self,
+        *,
+        index: int,
+        iteration: int,
+        metrics: Mapping[str, Any],
+        score: float | None,
+        seconds: float,
+        kind: str = "",
     ) -> SavedCheckpoint:
         """Announce a checkpoint to MLflow. Its logged model is PENDING until it is committed.
 
@@ -184,6 +143,7 @@ class CheckpointStore:
             metrics: What was reported with it.
             score: What it is ranked by.
             seconds: How long the training has taken so far.
+            kind: The framework whose class it was reported as.
 
         Raises:
             ConnectionFailedError: MLflow does not accept it, or is away for too long.
@@ -191,19 +151,27 @@ class CheckpointStore:
         from mlflow.exceptions import MlflowException
 
         name = checkpoint_name(index)
+        tags = checkpoint_tags(
+            index=index, iteration=iteration, seconds=seconds, score=score, metrics=metrics, kind=kind
+        )
         try:
             model = self._patience(
                 self._client.create_logged_model,
                 experiment_id=self._experiment_id,
                 name=name,
                 source_run_id=self._run_id,
-                tags=checkpoint_tags(index=index, iteration=iteration, seconds=seconds, score=score, metrics=metrics),
+                tags=tags,
                 model_type="checkpoint",
             )
         except MlflowException as error:
             raise ConnectionFailedError(f"MLflow did not accept {name}: {short(error)}") from error
         location = location_of(model, index, self._client.tracking_uri)
-        return SavedCheckpoint(index, iteration, model.model_id, location, score, dict(metrics), seconds)
+        return SavedCheckpoint(index, iteration, model.model_id, location, score, dict(metrics), seconds, kind)
+
+    def hold(self, checkpoint: SavedCheckpoint) -> None:
+        """Make a checkpoint the newest one that is in memory alone: ``num_to_keep`` is 0. MLflow does not hear of it."""
+        self.kept.hold(checkpoint)
+        self.settled = max(self.settled, checkpoint.index)
 
     def has_heard_of(self, index: int) -> bool:
         """Whether the checkpoint with this number is being saved, is saved, or could not be."""
@@ -258,22 +226,26 @@ class CheckpointStore:
 
     def _commit(self, pending: SavedCheckpoint, folder: str, upload: Upload, flush_metrics: Callable[[], None]) -> None:
         try:
-            self._in_store(lambda: upload(folder, pending.location))
+            self.files.in_store(lambda: upload(folder, pending.location))
             flush_metrics()
             self._patience(self._client.finalize_logged_model, pending.model_id, "READY")
         except BaseException:
             self._discard(pending)
             raise
-        with self._lock:
-            self._saved.append(pending)
+        self.kept.add(pending)
         # From here on it counts, whatever happens.
         name = checkpoint_name(pending.index)
-        for act, what in ((self._log_output, "listed as an output of its run"), (self._make_link, "linked")):
+        for act, what in ((self._log_output, "listed as an output of its run"), (self.files.shelf.put, "linked")):
             try:
                 act(pending)
             except Exception as error:
                 self._remarks.append(f"{name} is saved, but could not be {what}: {short(error)}")
-        self.prune()
+        self._prune()
+
+    def _prune(self) -> None:
+        self._remarks += self.kept.prune()
+        with contextlib.suppress(OSError):  # a disk that is full: the checkpoints matter more than how they are shown
+            self.kept.show()
 
     def _log_output(self, saved: SavedCheckpoint) -> None:
         from mlflow.entities import LoggedModelOutput
@@ -282,15 +254,10 @@ class CheckpointStore:
             self._client.log_outputs, self._run_id, [LoggedModelOutput(saved.model_id, step=saved.iteration)]
         )
 
-    def _make_link(self, saved: SavedCheckpoint) -> None:
-        if self.is_local:
-            self._link(saved.index).unlink(missing_ok=True)
-            self._link(saved.index).symlink_to(saved.location)
-
     def _discard(self, pending: SavedCheckpoint) -> None:
         """Leave nothing of a checkpoint that could not be saved. If MLflow is away, its logged model goes later."""
         try:
-            self._in_store(lambda: storage.delete(self._folder_of(pending)))
+            self.files.delete(pending)
         except Exception as error:
             self._remarks.append(f"what was uploaded of it is left at {pending.location}: {short(error)}")
         with contextlib.suppress(Exception):
@@ -306,11 +273,16 @@ class CheckpointStore:
         """
         newest = self.newest()
         index = newest.index + 1 if newest is not None else 0
-        folder = Path(self.make_staging_folder()) / uuid.uuid4().hex / checkpoint_name(index)
-        with other.hold_newest() as source:
+        folder = Path(self.files.make_staging_folder()) / uuid.uuid4().hex / checkpoint_name(index)
+        with other.kept.hold_newest() as source:
             storage.download(source.location, folder)
         pending = self.create(
-            index=index, iteration=iteration, metrics=source.metrics, score=source.score, seconds=seconds
+            index=index,
+            iteration=iteration,
+            metrics=source.metrics,
+            score=source.score,
+            seconds=seconds,
+            kind=source.kind,
         )
         try:
             self._commit(pending, str(folder), upload=_upload_from_here, flush_metrics=lambda: None)
@@ -345,29 +317,12 @@ class CheckpointStore:
 
     # -- removing -------------------------------------------------------------------------------------
 
-    def prune(self) -> None:
-        """Delete the checkpoints that the config does not keep, except those that somebody may be reading.
-
-        One that cannot be deleted is a warning; it is tried again the next time.
-        """
-        with self._lock:
-            read = [self._in_use, *self._held]
-            gone = [old for old in expendable(self._saved, self._config) if old not in read]
-            self._saved = [saved for saved in self._saved if saved not in gone]
-            gone, self._to_delete = [*self._to_delete, *gone], []
-        for old in gone:
-            try:
-                self._delete(old)
-            except Exception as error:
-                self._to_delete.append(old)
-                self._remarks.append(f"{checkpoint_name(old.index)} could not be deleted: {short(error)}")
-
     def remove_unfinished(self, unfinished: Iterable[UnfinishedCheckpoint]) -> None:
         """Remove what earlier processes of this run were saving when they ended."""
         for left in unfinished:
             storage.delete(left.location)
             self._client.delete_logged_model(left.model_id)
-        self.clear_staging()
+        self.files.clear_staging()
 
     def remove_strays(self) -> None:
         """Remove logged models that are still PENDING, if MLflow was away: nothing is being saved now.
@@ -379,14 +334,6 @@ class CheckpointStore:
                 storage.delete(left.location)
                 self._client.delete_logged_model(left.model_id)
 
-    def clear_staging(self) -> None:
-        """Remove snapshots that were never committed."""
-        shutil.rmtree(self.staging, ignore_errors=True)
-        parent = Path(self.staging).parent
-        if parent.name == ".staging":
-            with contextlib.suppress(OSError):  # others still use it, or have removed it
-                parent.rmdir()
-
     def close(self) -> None:
         """Wait for all commits under way, and remove what was never committed."""
         for thread in (self._creations, self._thread):
@@ -395,43 +342,15 @@ class CheckpointStore:
             for index, created in self._created.items():
                 if index not in self._over:  # whoever recorded its report was interrupted halfway
                     self._discard(created)
-        self.clear_staging()
-
-    def _delete(self, saved: SavedCheckpoint) -> None:
-        from mlflow.exceptions import MlflowException
-
-        try:
-            self._patience(self._client.delete_logged_model, saved.model_id)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # an earlier try has deleted it
-                raise
-        self._link(saved.index).unlink(missing_ok=True)
-        self._in_store(lambda: storage.delete(self._folder_of(saved)))
-
-    def _in_store(self, act: Callable[[], None]) -> None:
-        """Do something where checkpoints are kept. What fails is tried again. A store behind MLflow is away when it is."""
-        for pause in PAUSES_S:
-            try:
-                return self._patience.unwatched(act) if self._through_mlflow else act()
-            except _HOPELESS:
-                raise
-            except Exception:
-                time.sleep(pause)
-        return act()
-
-    def _folder_of(self, saved: SavedCheckpoint) -> str:
-        """What is deleted with a checkpoint. On a disk, the folder of the logged model around it goes too."""
-        return saved.location.rsplit("/", 2)[0] if self.is_local else saved.location
-
-    def _link(self, index: int) -> Path:
-        """Where a person who looks into the training's own folder finds a checkpoint."""
-        return self._log_dir / checkpoint_name(index)
+        self.files.clear_staging()
 
 
 def _upload_from_here(folder: str, location: str) -> None:
     storage.upload(Path(folder), location)
 
 
-def as_checkpoint(saved: SavedCheckpoint) -> Checkpoint:
-    """A checkpoint that a user can read. A training of this registry has written it, so it is trusted."""
-    return Checkpoint(saved.location, trust=True)
+def as_checkpoint(saved: SavedCheckpoint, *, trust: bool = True) -> Checkpoint:
+    """A checkpoint that a user can read, of the class that was reported. A training of this registry has written it, so it
+    is trusted; what is known from elsewhere may not be."""
+    kind = checkpoint_class(saved.kind)
+    return kind._of_held(saved.held) if saved.held is not None else kind(saved.location, trust=trust)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 import urllib.error
 import urllib.request
@@ -15,34 +14,23 @@ from urllib.parse import urlparse
 
 from trainlib import _storage as storage
 from trainlib._home import require_home
+from trainlib._platform import joining, record
 from trainlib._registry.database import upgrade
 from trainlib._registry.store import TrackingStore
-from trainlib._secrets import masked_uri, without_login
+from trainlib._schema import templates
+from trainlib._secrets import without_login
 from trainlib.errors import ConnectionFailedError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-# Where `trainlib up` serves the local store. A link into a store that nobody serves leads here.
-LOCAL_UI = "http://127.0.0.1:5000"
-
 _ANSWER_S = 5.0
+_LOOK_S = 0.2
 
 
 def is_server(uri: str) -> bool:
     """Whether a store is a tracking server, and not a database."""
     return urlparse(uri).scheme in ("http", "https")
-
-
-def ui_url(uri: str, experiment_id: str, run_id: str) -> str:
-    """The page of a run in the MLflow UI.
-
-    Example:
-        >>> ui_url("http://mlflow:5000/", "1", "abc")
-        'http://mlflow:5000/#/experiments/1/runs/abc'
-    """
-    base = without_login(uri).rstrip("/") if is_server(uri) else LOCAL_UI
-    return f"{base}/#/experiments/{experiment_id}/runs/{run_id}"
 
 
 def connect(store: TrackingStore) -> MlflowClient:
@@ -57,7 +45,7 @@ def connect(store: TrackingStore) -> MlflowClient:
     # It logs a traceback whenever its database is locked. What is waited for is said elsewhere, in one line.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     with store.in_use():
-        from mlflow import MlflowClient
+        from mlflow import MlflowClient, __version__
         from mlflow.exceptions import MlflowException
 
         try:
@@ -65,11 +53,13 @@ def connect(store: TrackingStore) -> MlflowClient:
                 if (database := _own_database(store.uri)) is not None:
                     require_home(database.parent)
                     upgrade(database)
+                if (database := _database_file(store.uri)) is not None:
+                    templates.create(database, "mlflow", __version__)
                 client = MlflowClient(store.uri)  # this may create the tables already
                 client.search_experiments(max_results=1)
         except (MlflowException, OSError) as error:
             raise ConnectionFailedError(
-                f"MLflow cannot use MLFLOW_TRACKING_URI={masked_uri(store.uri)} ({str(error).splitlines()[0]}). Correct it, or unset "
+                f"MLflow cannot use MLFLOW_TRACKING_URI={store.uri} ({str(error).splitlines()[0]}). Correct it, or unset "
                 f"it to keep runs in {storage.home()}."
             ) from error
     return client
@@ -84,15 +74,20 @@ def _own_database(uri: str) -> Path | None:
 @contextmanager
 def _creation_lock(uri: str) -> Iterator[None]:
     """Let one process at a time open a database file: two that both find no tables would both create them."""
-    if not uri.startswith("sqlite:///"):
+    if (database := _database_file(uri)) is None:
         yield
         return
     from filelock import FileLock
 
-    database = uri.removeprefix("sqlite:///")
-    os.makedirs(os.path.dirname(database), exist_ok=True)
+    database.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{database}.lock"):
         yield
+
+
+def _database_file(uri: str) -> Path | None:
+    """The file of a store that is an SQLite database."""
+    scheme, _, path = uri.partition("?")[0].partition(":///")
+    return Path(path) if scheme == "sqlite" and path else None
 
 
 def require_answer(uri: str) -> None:
@@ -100,14 +95,25 @@ def require_answer(uri: str) -> None:
     if not is_server(uri):
         return
     started = time.monotonic()
+    while (error := _no_answer(uri)) is not None:
+        platform = record.running()
+        if platform is None or uri != platform.mlflow:
+            raise ConnectionFailedError(
+                f"no MLflow server answers at MLFLOW_TRACKING_URI={uri} ({getattr(error, 'reason', error)}, waited "
+                f"{min(_ANSWER_S, time.monotonic() - started):.0f} s). Start it, correct the address, or unset it to keep "
+                f"runs in {storage.home()}."
+            ) from error
+        if time.monotonic() - started > joining.RESTART_S:
+            raise joining.no_answer("MLflow", uri) from error
+        time.sleep(_LOOK_S)
+
+
+def _no_answer(uri: str) -> Exception | None:
+    """Why no server answers at an address; None if one does."""
     try:
         urllib.request.urlopen(f"{without_login(uri).rstrip('/')}/health", timeout=_ANSWER_S).close()
     except urllib.error.HTTPError:
-        return  # something answers; MLflow's client will say what is wrong with it
+        return None  # something answers; MLflow's client will say what is wrong with it
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise ConnectionFailedError(
-            f"no MLflow server answers at MLFLOW_TRACKING_URI={masked_uri(uri)} ({reason}, waited "
-            f"{min(_ANSWER_S, time.monotonic() - started):.0f} s). Start it, correct the address, or unset it to keep "
-            f"runs in {storage.home()}."
-        ) from error
+        return error
+    return None

@@ -7,6 +7,8 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+from trainlib._schema import templates
+
 __all__ = ["copy_database", "upgrade"]
 
 _COPY_TIMEOUT_S = 60.0
@@ -31,6 +33,10 @@ def upgrade(database: Path) -> None:
     before = _revision(database)
     if before is None:
         return  # there is none yet, or it has no tables
+    from mlflow import __version__
+
+    if before == templates.revision("mlflow", __version__):
+        return  # known without reading all migrations
     from alembic.script import ScriptDirectory
     from mlflow.store.db.utils import _get_alembic_config, _upgrade_db
     from sqlalchemy import create_engine

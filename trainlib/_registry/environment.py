@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 
+from trainlib._masked_text import masked_text
+
 __all__ = ["Environment"]
 
 _LONGEST_DIFF = 1024**2
@@ -29,7 +31,7 @@ class Environment:
     commit: str | None = None
     """What was checked out in the working directory."""
     diff: str | None = None
-    """What was changed there since, and not committed."""
+    """What was changed there since, and not committed. Secrets in it are masked."""
     seeds: Mapping[str, str] = field(default_factory=dict)
     """The variables by which Python and the frameworks are seeded from outside."""
 
@@ -83,7 +85,8 @@ def _in(folder: str) -> Environment:
         platform=platform.platform(),
         packages=_packages(),
         commit=commit,
-        diff=diff[:_LONGEST_DIFF] if diff else None,
+        # First what may be cut through, such as a URI, then the limit: or half a password might stay.
+        diff=masked_text(diff[: 2 * _LONGEST_DIFF])[:_LONGEST_DIFF] if diff else None,
         seeds={name: os.environ[name] for name in ("PYTHONHASHSEED", "PL_GLOBAL_SEED") if name in os.environ},
     )
 

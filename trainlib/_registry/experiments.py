@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlib import _storage as storage
+from trainlib._platform import record
 from trainlib._registry.client import is_server
+from trainlib._registry.store import home_store
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -53,12 +55,15 @@ def find_or_create_experiment(
 
 
 def default_location(uri: str, name: str) -> str | None:
-    """Where a new experiment keeps its artifacts: beside the database. None where a server decides.
+    """Where a new experiment keeps its artifacts: beside the database, also if a platform serves it. None where a server decides.
 
     Example:
         >>> default_location("sqlite:////data/mlflow.db", "a/b")
         'file:///data/artifacts/a_b'
     """
+    platform = record.running()
+    if platform is not None and uri == platform.mlflow:
+        uri = home_store().uri
     if is_server(uri):
         return None
     database = uri.removeprefix("sqlite:///")

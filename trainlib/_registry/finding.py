@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import string
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlib._home import require_readable
@@ -9,8 +12,8 @@ from trainlib._registry import tags
 from trainlib._registry.client import connect
 from trainlib._registry.kept_files import TRAINER_SETTINGS
 from trainlib._registry.recorded_run import Place, RecordedRun, read_run
+from trainlib._registry.run_file import read_run_file, require_run_file
 from trainlib._registry.store import TrackingStore, current_store
-from trainlib._secrets import masked_uri
 from trainlib.config import RunConfig
 from trainlib.errors import RunNotFoundError
 
@@ -19,11 +22,15 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 
+# With fewer digits, too many runs have the same.
+_SHORTEST_PREFIX = 4
+
+
 def find_run(client: MlflowClient, run: str) -> Run:
-    """A run by its id or its name. If several have that name, it is the newest.
+    """A run by its id, its name, or the beginning of its id. If several have that name, it is the newest.
 
     Raises:
-        RunNotFoundError: there is none.
+        RunNotFoundError: there is none, or several ids begin so.
         FormatError: a newer trainlib wrote it.
     """
     from mlflow.exceptions import MlflowException
@@ -35,11 +42,24 @@ def find_run(client: MlflowClient, run: str) -> Run:
     named = f"attributes.run_name = {tags.quoted(run)}"
     experiments = [found.experiment_id for found in client.search_experiments()]
     if (found := _newest(client, experiments, named)) is None:
+        if (found := _by_prefix(client, experiments, run)) is not None:
+            return found
         raise RunNotFoundError(
-            f"no training named {run!r}, and no MLflow run of that id, in {masked_uri(client.tracking_uri)}. Pass the run_id of a "
-            "Result, or the name given in RunConfig."
+            f"no training named {run!r}, and no MLflow run of that id, in {client.tracking_uri}. Pass the run_id of a "
+            "Result, the name given in RunConfig, or the folder of the training."
         )
     return found
+
+
+def _by_prefix(client: MlflowClient, experiments: list[str], prefix: str) -> Run | None:
+    """The run whose id begins so."""
+    if len(prefix) < _SHORTEST_PREFIX or not set(prefix) <= set(string.hexdigits.lower()):
+        return None
+    found = client.search_runs(experiments, f"attributes.run_id LIKE '{prefix}%'", max_results=5)
+    if len(found) > 1:
+        ids = ", ".join(f"{each.info.run_id} ({each.info.run_name!r})" for each in found)
+        raise RunNotFoundError(f"the ids of several MLflow runs begin with {prefix!r}: {ids}. Give more of it")
+    return _readable(found[0]) if found else None
 
 
 def _readable(run: Run) -> Run:
@@ -56,6 +76,13 @@ def find_run_of_flow(client: MlflowClient, experiment_id: str, kind: str, flow_r
         return None
     return _newest(
         client, [experiment_id], f"{tags.where(tags.KIND, kind)} AND {tags.where(tags.FLOW_RUN_ID, flow_run_id)}"
+    )
+
+
+def find_newest_of_flow(client: MlflowClient, experiment_ids: list[str], flow_run_id: str) -> Run | None:
+    """The newest training or sweep that a Prefect flow run began or continued."""
+    return _newest(
+        client, experiment_ids, f"tags.`{tags.KIND}` LIKE '%' AND {tags.where(tags.FLOW_RUN_ID, flow_run_id)}"
     )
 
 
@@ -81,15 +108,15 @@ def _named(kind: str, name: str) -> str:
     return f"{tags.where(tags.KIND, kind)} AND {tags.where(tags.NAME, name)}"
 
 
-def load_trainer(run: str) -> tuple[str, bytes]:
-    """The id of a run, and the pickled settings of the trainer or tuner that made it.
+def load_trainer(run: str | os.PathLike[str]) -> tuple[str, bytes]:
+    """The id of a run, and the pickled settings of the trainer or tuner that made it; by its name, its id or its folder.
 
     Raises:
         RunNotFoundError: there is no such run, or no trainer made it.
     """
     store = current_store()
     with store.in_use():
-        found = find_run(connect(store), run).info
+        found = _find_by_name_or_folder(connect(store), run).info
         settings = TRAINER_SETTINGS.load(found.artifact_uri)
     if settings is None:
         raise RunNotFoundError(
@@ -97,6 +124,20 @@ def load_trainer(run: str) -> tuple[str, bytes]:
             f"{TRAINER_SETTINGS.location(found.artifact_uri)}"
         )
     return found.run_id, settings
+
+
+def _find_by_name_or_folder(client: MlflowClient, run: str | os.PathLike[str]) -> Run:
+    folder = Path(run).expanduser().absolute()
+    known = read_run_file(folder) if isinstance(run, str) else require_run_file(folder)
+    if known is None:
+        return find_run(client, os.fspath(run))
+    try:
+        return find_run(client, known.run_id)
+    except RunNotFoundError:
+        raise RunNotFoundError(
+            f"{folder} is the folder of the run {known.run_id} of {known.tracking_uri}, and {client.tracking_uri} has no such "
+            f"run. Set MLFLOW_TRACKING_URI={known.tracking_uri}"
+        ) from None
 
 
 def find_recorded_run(client: MlflowClient, run: str, config: RunConfig, store: TrackingStore) -> RecordedRun:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 _LONGEST_SCHEMA = 60_000
 _LONGEST_NAME = 500
-_NOT_IN_A_TAG = re.compile(r"[^\w\-./ ]")
 
 
 def log_inputs(client: MlflowClient, run_id: str, facts: Sequence[DatasetFacts]) -> None:
@@ -58,7 +56,7 @@ def lineage_tags(run: Run) -> dict[str, str]:
         text = f"{source['uri']}, digest {data.digest}" + (f", {rows} rows" if rows is not None else "")
         if "source" in source:
             text += f", preprocessed from {source['source']}, digest {source['source_digest']}"
-        found[tags.data(_NOT_IN_A_TAG.sub("_", data.name))] = text
+        found[tags.data(data.name)] = text
     for of_run, of_version in ((tags.MLFLOW_SOURCE_NAME, tags.CODE), (tags.MLFLOW_GIT_COMMIT, tags.GIT_COMMIT)):
         if of_run in run.data.tags:
             found[of_version] = run.data.tags[of_run]

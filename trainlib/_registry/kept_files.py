@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class KeptFile:
             file = Path(temporary) / self.name
             return file.read_bytes() if file.exists() else None
 
-    def save(self, artifact_uri: str, data: bytes, **beside: bytes) -> None:
+    def save(self, artifact_uri: str, data: bytes, beside: Mapping[str, bytes] | None = None) -> None:
         """Keep this with a run, in place of what its folder had before.
 
         Args:
@@ -43,7 +44,7 @@ class KeptFile:
         with tempfile.TemporaryDirectory() as temporary:
             staged = Path(temporary) / self.folder
             staged.mkdir()
-            for name, content in {**beside, self.name: data}.items():
+            for name, content in {**(beside or {}), self.name: data}.items():
                 (staged / name).write_bytes(content)
             storage.upload(staged, location)
 

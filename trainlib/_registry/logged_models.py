@@ -13,6 +13,7 @@ from trainlib._home import require_readable
 from trainlib._registry import tags
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.store import default_store
+from trainlib.errors import CheckpointNotFoundError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -24,7 +25,7 @@ _AT_ONCE = 100
 
 @dataclass(frozen=True)
 class UnfinishedCheckpoint:
-    """A checkpoint that was never committed: the process that was saving it ended."""
+    """A checkpoint that does not count: the process that was saving it, or deleting it, ended halfway."""
 
     model_id: str
     location: str
@@ -42,13 +43,34 @@ class FoundCheckpoints:
 def read_checkpoints(client: MlflowClient, experiment_id: str, run_id: str) -> FoundCheckpoints:
     """Find the checkpoints of a run. Logged models that are something else are left out."""
     models = [model for model in _models_of_run(client, experiment_id, run_id) if tags.CHECKPOINT_INDEX in model.tags]
-    saved = [as_saved(model, client.tracking_uri) for model in models if _is_ready(model)]
+    saved = [as_saved(model, client.tracking_uri) for model in models if is_ready(model)]
     return FoundCheckpoints(
         saved=tuple(sorted(saved, key=lambda checkpoint: checkpoint.index)),
         unfinished=tuple(
-            UnfinishedCheckpoint(model.model_id, model.artifact_location) for model in models if not _is_ready(model)
+            UnfinishedCheckpoint(model.model_id, model.artifact_location) for model in models if not is_ready(model)
         ),
     )
+
+
+def find_checkpoint(client: MlflowClient, model_id: str) -> tuple[str, SavedCheckpoint]:
+    """A checkpoint by its id, after the id of its run.
+
+    Raises:
+        CheckpointNotFoundError: there is none, or it was never completed.
+    """
+    from mlflow.exceptions import MlflowException
+
+    try:
+        model = client.get_logged_model(model_id)
+    except MlflowException as error:
+        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise
+        model = None
+    if model is None or tags.CHECKPOINT_INDEX not in model.tags or not is_ready(model):
+        raise CheckpointNotFoundError(
+            f"no checkpoint has the id {model_id!r} in {client.tracking_uri}. `trainlib checkpoints` lists those that exist"
+        )
+    return str(model.source_run_id), as_saved(model, client.tracking_uri)
 
 
 def checkpoint_name(index: int) -> str:
@@ -62,7 +84,7 @@ def checkpoint_name(index: int) -> str:
 
 
 def checkpoint_tags(
-    *, index: int, iteration: int, seconds: float, score: float | None, metrics: Mapping[str, Any]
+    *, index: int, iteration: int, seconds: float, score: float | None, metrics: Mapping[str, Any], kind: str = ""
 ) -> dict[str, str]:
     """The tags from which :func:`as_saved` knows a checkpoint again."""
     found = {
@@ -73,6 +95,8 @@ def checkpoint_tags(
     }
     if score is not None:
         found[tags.SCORE] = repr(score)
+    if kind:
+        found[tags.CHECKPOINT_KIND] = kind
     text = json.dumps(dict(metrics))
     pieces = [text[start : start + _LONGEST_TAG] for start in range(0, len(text), _LONGEST_TAG)]
     return {**found, **{tags.metrics_piece(index): piece for index, piece in enumerate(pieces)}}
@@ -96,6 +120,7 @@ def as_saved(model: LoggedModel, uri: str) -> SavedCheckpoint:
         score=float(score) if score is not None else None,
         metrics=_metrics_of(known),
         seconds=float(known.get(tags.SECONDS, "0")),
+        kind=known.get(tags.CHECKPOINT_KIND, ""),
     )
 
 
@@ -120,8 +145,9 @@ def location_of(model: LoggedModel, index: int, uri: str) -> str:
     return str(MlflowArtifactsRepository.resolve_uri(location, uri))
 
 
-def _is_ready(model: LoggedModel) -> bool:
-    return str(model.status) == "READY"
+def is_ready(model: LoggedModel) -> bool:
+    """Whether a logged model is complete, and nobody is deleting it."""
+    return str(model.status) == "READY" and tags.DELETED not in model.tags
 
 
 def _models_of_run(client: MlflowClient, experiment_id: str, run_id: str) -> Iterator[LoggedModel]:

@@ -6,9 +6,7 @@ MLflow is away, or slower than the training, everything goes to a file, and from
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainlib._registry.metrics import is_about_data
-from trainlib._registry.names import stored_name
+from trainlib._registry.metric_points import MetricPoints
 from trainlib._registry.params import stored_params
 from trainlib._registry.patience import Patience, is_away, short
+from trainlib._registry.reported_checkpoints import ReportedCheckpoints
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.unsaved import BATCH, NOTES_AT_ONCE, Batch, UnsavedFile
 from trainlib.errors import ConnectionFailedError
@@ -62,7 +60,7 @@ class MetricWriter:
         """
         self._client = client
         self._run_id = run_id
-        self._last_steps = dict(last_steps)
+        self._points_of = MetricPoints(run_id, last_steps)
         self._unsaved = UnsavedFile(unsaved, run_id)
         self._patience = patience or Patience(600.0, client.tracking_uri)
         self._points: list[Metric] = []
@@ -71,26 +69,25 @@ class MetricWriter:
         self._sending = Batch()
         """What MLflow is being given now, unless it is from the file."""
         self._spill_at = IN_MEMORY
-        self._reported_with: dict[int, Future[SavedCheckpoint]] = {}
-        """The checkpoints that points belong to, by iteration, until the points are written."""
+        self._reported_with = ReportedCheckpoints(run_id, self._patience)
         self._changed = threading.Condition()
         self._queued = 0
         self._written = 0
         self._flushing = 0
+        self._is_due = False
+        """Whether what is queued is written now, even if it has no points."""
         self._closed = False
         self._then: Callable[[], None] | None = None
         self._uses_file = False
         """Whether MLflow is away, or too slow, so that everything goes through the file."""
         self._refused: ConnectionFailedError | None = None
-        self._warned: set[str] = set()
-        self._renamed: set[str] = set()
         self._is_over = True
         """Whether there is no thread, or one that has nothing left to do."""
 
     def write(
         self,
         iteration: int,
-        metrics: dict[str, float],
+        metrics: Mapping[str, float],
         timestamp: float,
         *,
         checkpoint: Future[SavedCheckpoint] | None = None,
@@ -103,27 +100,10 @@ class MetricWriter:
             timestamp: When they were reported, in seconds since 1970.
             checkpoint: What was reported with them, once MLflow knows it.
         """
-        from mlflow.entities import Metric
-
-        points, warnings = [], []
-        for name, value in metrics.items():
-            key = stored_name(name)
-            if self._last_steps.get(key, -1) >= iteration:
-                continue
-            self._last_steps[key] = iteration
-            if key != name and name not in self._renamed:
-                self._renamed.add(name)
-                warnings.append(f"metric {name!r} is called {key!r} in MLflow, which does not accept its name")
-            number = float(value)
-            if not math.isfinite(number):
-                if name not in self._warned:
-                    warnings.append(f"metric {name!r} is {number} at iteration {iteration}; MLflow shows it as a gap")
-                    self._warned.add(name)
-                number = math.nan  # MLflow stores infinity as 1.8e308, which flattens the whole chart
-            points.append(Metric(key, number, int(timestamp * 1000), iteration, run_id=self._run_id))
+        points, warnings = self._points_of.of(iteration, metrics, timestamp)
         with self._changed:
             if points and checkpoint is not None:
-                self._reported_with[iteration] = checkpoint
+                self._reported_with.add(iteration, checkpoint)
             self._points += points
             self._queued += len(points)
             if len(self._points) >= self._spill_at:
@@ -132,8 +112,13 @@ class MetricWriter:
             self._changed.notify_all()
         return warnings
 
-    def note(self, params: Mapping[str, Any] | None = None, tags: Mapping[str, str] | None = None) -> None:
-        """Queue params and tags; they are written with the points that come next, or at :meth:`flush`."""
+    def note(
+        self, params: Mapping[str, Any] | None = None, tags: Mapping[str, str] | None = None, *, soon: bool = False
+    ) -> None:
+        """Queue params and tags; they are written with the points that come next, or at :meth:`flush`.
+
+        With ``soon``, no point is waited for.
+        """
         from mlflow.entities import RunTag
 
         with self._changed:
@@ -141,6 +126,10 @@ class MetricWriter:
             self._params += new
             self._tags += [RunTag(key, value) for key, value in (tags or {}).items()]
             self._queued += len(new) + len(tags or ())
+            if soon:
+                self._is_due = True
+                self._start_if_needed()
+                self._changed.notify_all()
 
     def flush(self) -> None:
         """Return when everything queued so far is written. What is queued meanwhile is not waited for.
@@ -233,8 +222,9 @@ class MetricWriter:
     def _next_batch(self) -> Batch:
         """What is to be written next; empty if there is nothing, and this writer is closed, or if all of it is in the file."""
         with self._changed:
-            while not (self._points or self._closed or self._uses_file or (self._flushing and self._has_more())):
+            while not (self._points or self._closed or self._uses_file or (self._is_hurried() and self._has_more())):
                 self._changed.wait()
+            self._is_due = False
             if self._has_more() and not self._uses_file:
                 self._changed.wait_for(
                     lambda: self._flushing or self._closed or self._uses_file or len(self._points) >= BATCH,
@@ -325,33 +315,12 @@ class MetricWriter:
         return True
 
     def _send(self, batch: Batch) -> None:
-        if self._reported_with:
-            batch = replace(batch, points=tuple(self._with_model(point) for point in batch.points))
-        batch.send(self._client, self._run_id)
-
-    def _with_model(self, point: Metric) -> Metric:
-        from mlflow.entities import Metric
-
-        model_id = self._model_of(point)
-        return Metric(point.key, point.value, point.timestamp, point.step, model_id=model_id, run_id=self._run_id)
-
-    def _model_of(self, point: Metric) -> str | None:
-        """The logged model of the checkpoint that a point was reported with."""
-        checkpoint = self._reported_with.get(point.step)
-        if checkpoint is None or is_about_data(point.key):
-            return None
-        while not checkpoint.done():
-            if self._patience.is_waiting:
-                raise TimeoutError("MLflow does not know the checkpoint yet")
-            concurrent.futures.wait([checkpoint], timeout=0.1)
-        return checkpoint.result().model_id if checkpoint.exception() is None else None
+        replace(batch, points=self._reported_with.linked(batch.points)).send(self._client, self._run_id)
 
     def _count(self, batch: Batch) -> None:
         with self._changed:
             self._written += len(batch)
-            # The rest of the last iteration may be in the next batch.
-            reached = max((point.step for point in batch.points if not is_about_data(point.key)), default=-1)
-            self._reported_with = {step: each for step, each in self._reported_with.items() if step >= reached}
+            self._reported_with.written(batch.points)
             self._changed.notify_all()
 
     def _refuse(self, batch: Batch, error: Exception) -> None:
@@ -368,23 +337,8 @@ class MetricWriter:
             self._written = self._queued
             self._changed.notify_all()
 
+    def _is_hurried(self) -> bool:
+        return bool(self._flushing or self._is_due)
+
     def _has_more(self) -> bool:
         return bool(self._points or self._params or self._tags or self._uses_file)
-
-
-def write_unsaved(client: MlflowClient, run_id: str, path: Path, patience: Patience) -> None:
-    """Give MLflow what an earlier process of a run had to leave in its file. What MLflow refuses stays there."""
-    file = UnsavedFile(path, run_id)
-    while True:
-        batch, end = file.next_batch()
-        if not len(batch):
-            break
-        try:
-            patience(batch.send, client, run_id)
-        except ConnectionFailedError:
-            raise
-        except Exception:
-            file.refused(end)
-        else:
-            file.done(end)
-    file.remove()

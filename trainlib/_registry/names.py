@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-__all__ = ["stored_name"]
+__all__ = ["stored_name", "trial_id"]
 
 _LONGEST = 250
 _MARK = 8
@@ -30,6 +30,16 @@ def stored_name(name: str) -> str:
     parts = [part for part in _NOT_ALLOWED.sub("_", readable).split("/") if part not in ("", ".", "..")]
     fitting = "/".join(parts).lstrip(".")
     return f"{fitting[: _LONGEST - _MARK - 1]}-{mark}"
+
+
+def trial_id(run_id: str, number: int) -> str:
+    """The short id of a trial, as Ray writes it; ``run_id`` is the run of its sweep, or of a training by itself.
+
+    Example:
+        >>> trial_id("4913f0c2", 0), trial_id("4913f0c2", 12)
+        ('4913f_00000', '4913f_00012')
+    """
+    return f"{run_id[:5]}_{number:05d}"
 
 
 def _is_accepted(name: str) -> bool:

@@ -18,6 +18,7 @@ from trainlib._registry.client import connect
 from trainlib._registry.experiments import find_or_create_experiment
 from trainlib._registry.finding import find_last_named, find_run, find_run_of_flow, find_running, next_generation
 from trainlib._registry.fingerprint import Fingerprint
+from trainlib._registry.notes import with_flow_run
 from trainlib._registry.ownership import (
     EXPIRES_S,
     Lease,
@@ -26,6 +27,7 @@ from trainlib._registry.ownership import (
     Pulse,
     claim,
     in_use_error,
+    is_given_up,
     occupancy,
     release,
     watch,
@@ -33,6 +35,7 @@ from trainlib._registry.ownership import (
 from trainlib._registry.provenance import source_tags
 from trainlib._registry.recorded_run import Place
 from trainlib._registry.run import RegisteredRun, continue_run, create_run
+from trainlib._registry.statuses import SUSPENDED
 from trainlib._registry.store import TrackingStore
 from trainlib.config import RunConfig
 
@@ -179,7 +182,7 @@ class _Opening:
         if (begun := find_run_of_flow(client, experiment_id, self.kind, self.flow_run_id)) is not None:
             return begun
         last = find_last_named(client, experiment_id, self.kind, self.config.name)
-        if last is not None and last.info.status not in ("RUNNING", "KILLED") and not _was_let_down(last):
+        if last is not None and last.info.status not in ("RUNNING", "KILLED", SUSPENDED) and not was_let_down(last):
             # It has ended by itself. But its next owner may just have claimed it.
             return last if self._occupancy(last) in (Occupancy.LIVE, Occupancy.UNKNOWN) else None
         return last
@@ -213,6 +216,10 @@ class _Opening:
         run_id = found.info.run_id
         lost = "the process that coordinated it ended"
         marks = {**self._marks, names.FORMAT: str(FORMAT)}
+        if names.MLFLOW_NOTE in marks:
+            marks[names.MLFLOW_NOTE] = with_flow_run(
+                found.data.tags.get(names.MLFLOW_NOTE, ""), marks[names.MLFLOW_NOTE]
+            )
         try:
             run = continue_run(client, found, place, self.config.checkpoint_config, tags=marks, lost_message=lost)
         except BaseException:
@@ -263,7 +270,7 @@ class _Opening:
 
         Each has created its run before it looks for others. So of any two, one sees the other's. A run belongs to its
         first owner: whoever sees a later one claims it, and so keeps its creator from it; whoever sees an earlier one
-        gives up. "Earlier" only has to mean the same to all, so clocks that differ do no harm.
+        gives up. One that a third process has claimed is in nobody's way: who of the others wins does not depend on it. "Earlier" only has to mean the same to all, so clocks that differ do no harm.
 
         Raises:
             RunInUseError: it is another process.
@@ -271,7 +278,7 @@ class _Opening:
         own = (int(run.recorded.started * 1000), run.run_id)
         for other in find_running(client, run.experiment_id, self.kind, name):
             occupied = self._occupancy(other)
-            if other.info.run_id == run.run_id or occupied in (Occupancy.FREE, Occupancy.GONE):
+            if other.info.run_id == run.run_id or occupied in (Occupancy.FREE, Occupancy.GONE) or is_given_up(other):
                 continue
             if occupied is Occupancy.UNKNOWN and names.HEARTBEAT in other.data.tags:  # it was not created just now
                 raise _UndecidedError(other)
@@ -280,8 +287,8 @@ class _Opening:
                 raise in_use_error(other)
             claimed = claim(client, other.info.run_id, 1)
             now = client.get_run(other.info.run_id)
-            if now.info.lifecycle_stage == "deleted":  # its creator has given up, or somebody else has claimed it
-                continue
+            if now.info.lifecycle_stage == "deleted" or (not claimed and is_given_up(now)):
+                continue  # its creator has given up, or a third process keeps it from its creator
             if not claimed:
                 raise in_use_error(now)
             _delete(client, now.info.run_id)
@@ -289,7 +296,7 @@ class _Opening:
             raise in_use_error(client.get_run(run.run_id))
 
 
-def _was_let_down(run: Run) -> bool:
+def was_let_down(run: Run) -> bool:
     """Whether a run failed because a disk was full, or a server or a machine was away: it is interrupted, and not over."""
     attempts = recorded_attempts(run.data.tags)
     return run.info.status == "FAILED" and bool(attempts) and attempts[-1].outcome in _LET_DOWN

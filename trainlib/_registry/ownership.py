@@ -14,16 +14,28 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from trainlib._process import Process
 from trainlib._registry import tags
-from trainlib._registry.provenance import Driver
 from trainlib._registry.turns import write_once
+from trainlib._retry_lines import without_retry_lines
 from trainlib.errors import RunInUseError, RunLostError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-__all__ = ["Lease", "Occupancy", "Owner", "Pulse", "claim", "in_use_error", "occupancy", "release", "watch"]
+__all__ = [
+    "Lease",
+    "Occupancy",
+    "Owner",
+    "Pulse",
+    "claim",
+    "in_use_error",
+    "is_given_up",
+    "occupancy",
+    "release",
+    "watch",
+]
 
 BEAT_S = 15.0
 """How often an owner moves its counter."""
@@ -39,16 +51,16 @@ class Owner:
 
     number: int
     """How many processes have claimed the run, with this one. 0 for the creator of a run that has no name."""
-    driver: Driver | None
+    driver: Process | None
     """The process. None for a run that no trainlib made."""
 
     @classmethod
     def of(cls, run: Run) -> Owner:
         numbers = [number for param in run.data.params if (number := tags.owner_number(param)) is not None]
         if numbers:
-            return cls(max(numbers), Driver.parse(run.data.params[tags.owner(max(numbers))]))
+            return cls(max(numbers), Process.parse(run.data.params[tags.owner(max(numbers))]))
         text = run.data.tags.get(tags.DRIVER)
-        return cls(0, Driver.parse(text) if text is not None else None)
+        return cls(0, Process.parse(text) if text is not None else None)
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ def occupancy(run: Run) -> Occupancy:
     ended = run.info.status != "RUNNING" if owner.number == 0 else held.get(tags.RELEASED) == str(owner.number)
     if ended or owner.driver is None:
         return Occupancy.FREE
-    if owner.driver == Driver.this():
+    if owner.driver == Process.this():
         return Occupancy.LIVE if run.info.run_id in _held else Occupancy.GONE
     if owner.driver.is_gone:
         return Occupancy.GONE
@@ -111,6 +123,12 @@ def watch(client: MlflowClient, run: Run) -> Pulse | None:
 def claim(client: MlflowClient, run_id: str, number: int) -> bool:
     """Become the owner of that number of a run. Gives False if another process is, or if the run was deleted."""
     return write_once(client, run_id, tags.owner(number))
+
+
+def is_given_up(run: Run) -> bool:
+    """Whether a new run is nobody's: another process has claimed it to keep its creator from it, and is about to delete it."""
+    owner, creator = Owner.of(run), run.data.tags.get(tags.DRIVER)
+    return owner.number == 1 and creator is not None and owner.driver != Process.parse(creator)
 
 
 def release(client: MlflowClient, run_id: str, number: int) -> None:
@@ -143,7 +161,7 @@ class Lease:
         self.number = number
         self._client = client
         self._count = 0
-        self._taken_by: Driver | None = None
+        self._taken_by: Process | None = None
         self._renewed = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="run-lease", daemon=True)
@@ -176,7 +194,10 @@ class Lease:
         """Let the run go, after it has ended."""
         self._end()
         if not self.is_lost:
-            with suppress(Exception):  # the training has ended well; at worst, the next owner has to find out
+            with (
+                suppress(Exception),
+                without_retry_lines(),
+            ):  # the training has ended well; at worst, the next owner has to find out
                 release(self._client, self.run_id, self.number)
 
     def abandon(self) -> None:
@@ -195,11 +216,12 @@ class Lease:
             if self.is_lost:
                 return
 
+    @without_retry_lines()
     def _renew(self) -> None:
         try:
             owner = Owner.of(self._client.get_run(self.run_id))
             if owner.number != self.number:
-                self._taken_by = owner.driver or Driver.this()
+                self._taken_by = owner.driver or Process.this()
                 return
             self._count += 1
             self._client.set_tag(self.run_id, tags.HEARTBEAT, f"{self.number}:{self._count}")

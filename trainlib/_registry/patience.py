@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from trainlib._retry_lines import without_retry_lines
 from trainlib._secrets import masked_uri
 from trainlib.errors import ConnectionFailedError
 
@@ -125,7 +126,8 @@ class Patience:
     def _once(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         started = time.monotonic()
         try:
-            result = function(*args, **kwargs)
+            with without_retry_lines():  # one remark says that MLflow is away
+                result = function(*args, **kwargs)
         except Exception as error:
             self._ended(error, started)
             raise

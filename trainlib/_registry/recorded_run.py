@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,15 +10,18 @@ from typing import TYPE_CHECKING
 from trainlib import _storage as storage
 from trainlib._registry import tags
 from trainlib._registry.attempts import AttemptRecord, recorded_attempts
-from trainlib._registry.client import ui_url
 from trainlib._registry.logged_models import FoundCheckpoints, read_checkpoints
 from trainlib._registry.metric_history import MetricHistory, read_history
 from trainlib._registry.store import TrackingStore
+from trainlib._registry.urls import run_url, trials_url
 from trainlib.config import RunConfig
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Experiment, Run
+
+# What people would have to quote in a shell, or cannot have in the name of a folder.
+_AWKWARD = re.compile(r"[\s/:·]+")
 
 
 @dataclass(frozen=True)
@@ -63,19 +67,28 @@ class RecordedRun:
     """MLflow's word for it: RUNNING, FINISHED, FAILED or KILLED."""
     flow_run_id: str | None = None
     """The Prefect flow run that worked on it last."""
+    log_folder: str | None = None
+    """The folder of its logs, below that of all runs, if it is not named after the run."""
     attempts: tuple[AttemptRecord, ...] = ()
+    spent_s: float = 0.0
+    """The seconds in which its workers have run, in all attempts."""
     checkpoints: FoundCheckpoints = field(default_factory=FoundCheckpoints)
     history: MetricHistory = field(default_factory=MetricHistory)
 
     @property
     def url(self) -> str:
         """Its page in the MLflow UI."""
-        return ui_url(self.place.store.uri, self.place.experiment_id, self.run_id)
+        return run_url(self.place.store.uri, self.place.experiment_id, self.run_id)
+
+    @property
+    def trials_url(self) -> str:
+        """The table of its trials in the MLflow UI, if it is the run of a sweep."""
+        return trials_url(self.place.store.uri, self.place.experiment_id, self.run_id)
 
     @property
     def log_dir(self) -> Path:
         """Its local folder. On this machine it may not exist."""
-        return self.place.log_dirs / f"{self.name.replace('/', '_')}_{self.run_id[:8]}"
+        return self.place.log_dirs / (self.log_folder or f"{_AWKWARD.sub('_', self.name)}_{self.run_id[:8]}")
 
     @property
     def trials_place(self) -> Place:
@@ -92,6 +105,7 @@ def just_created(run: Run, place: Place) -> RecordedRun:
         artifact_uri=run.info.artifact_uri,
         started=run.info.start_time / 1000,
         status=run.info.status,
+        log_folder=run.data.tags.get(tags.LOG_FOLDER),
     )
 
 
@@ -101,6 +115,7 @@ def read_run(client: MlflowClient, run: Run, place: Place) -> RecordedRun:
         just_created(run, place),
         flow_run_id=run.data.tags.get(tags.FLOW_RUN_ID),
         attempts=tuple(recorded_attempts(run.data.tags)),
+        spent_s=float(run.data.tags.get(tags.SPENT, "0")),
         checkpoints=read_checkpoints(client, place.experiment_id, run.info.run_id),
         history=read_history(client, run),
     )

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib._lazy_rows import LazyRows, Row
 from trainlib._registry import tags
+from trainlib._registry.attempts import stopped_by
 from trainlib._registry.checkpoints import as_checkpoint
-from trainlib._registry.names import stored_name
+from trainlib._registry.names import stored_name, trial_id
 from trainlib._registry.recorded_run import RecordedRun, read_run
 from trainlib._registry.retention import best
 from trainlib._registry.trial_points import point_from
@@ -81,15 +82,23 @@ class RecordedSweep:
         newest = max(saved, key=lambda checkpoint: checkpoint.index, default=None)
         history = RecordedRows(run, metric)
         (newest_row,) = deque(history, maxlen=1) or [{}]
-        last = {**newest_row, "done": True, "config": shown, "trial_id": run.run_id[:8]}
+        last = {
+            **newest_row,
+            "done": True,
+            "config": shown,
+            "trial_id": trial_id(self._sweep.run_id, trial.number),
+            "experiment_id": run.run_id,
+            "experiment_tag": str(trial.number),
+        }
         return Result(
             metrics=last,
             checkpoint=as_checkpoint(newest) if newest else None,
             best_checkpoints=[(as_checkpoint(each), dict(each.metrics)) for each in best(saved, config)],
-            log_dir=str(run.log_dir),
+            log_dir=run.log_dir,
             run_id=run.run_id,
             run_url=run.url,
             attempts=len(run.attempts),
+            stopped=stopped_by(run.attempts),
             history=history,
         )
 

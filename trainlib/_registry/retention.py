@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from trainlib.config import CheckpointConfig
+
+if TYPE_CHECKING:
+    from trainlib._execution.held import Held
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,10 @@ class SavedCheckpoint:
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     """How long the training had taken by then, in all attempts that led to it."""
+    kind: str = ""
+    """The framework whose class it was reported as, such as ``torch``."""
+    held: Held | None = None
+    """Its files in memory, if it is written nowhere. It has no id and no location then."""
 
 
 def by_quality(saved: Sequence[SavedCheckpoint], config: CheckpointConfig) -> list[SavedCheckpoint]:

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainlib._process import Process
 from trainlib._registry import tags as names
-from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags, recorded_attempts
+from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags, has_failed, recorded_attempts
 from trainlib._registry.checkpoints import CheckpointStore
 from trainlib._registry.environment import Environment
 from trainlib._registry.kept_files import ENVIRONMENT, PREPROCESSOR, TRAINER_SETTINGS
 from trainlib._registry.metric_history import MetricHistory
-from trainlib._registry.metric_writer import MetricWriter, write_unsaved
+from trainlib._registry.metric_writer import MetricWriter
+from trainlib._registry.names import trial_id
+from trainlib._registry.notes import Section, attempts_section, with_section
 from trainlib._registry.ownership import Lease
 from trainlib._registry.params import flat, stored_params
 from trainlib._registry.patience import Patience
-from trainlib._registry.provenance import Driver
 from trainlib._registry.recorded_run import Place, RecordedRun, just_created, read_run
+from trainlib._registry.statuses import status_after
+from trainlib._registry.unsaved import write_unsaved
 from trainlib.config import CheckpointConfig
 from trainlib.errors import ConnectionFailedError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run
+    from mlflow.entities import Run, RunTag
 
 _PARAMS_AT_ONCE = 100
 UNSAVED = "unsaved.jsonl"
@@ -55,6 +59,10 @@ class RegisteredRun:
         self.continued = continued
         self.lease: Lease | None = None
         """The hold that this process has on the run. A trial has that of its sweep."""
+        self.trial_number = 0
+        """Which trial of its sweep it is. A training by itself is the first of one."""
+        self.sweep_id: str | None = None
+        """The run of its sweep, if it is a trial."""
         self.store = recorded.place.store
         self.run_id = recorded.run_id
         self.experiment_id = recorded.place.experiment_id
@@ -66,6 +74,8 @@ class RegisteredRun:
         self.log_dir: Path = recorded.log_dir
         self.flow_run_before = recorded.flow_run_id
         """The Prefect flow run that an earlier process worked in."""
+        self.finished_in: str | None = None
+        """The Prefect flow run that an earlier process has finished it in. None if it was not finished."""
         self.iterations_before = recorded.history.last_iteration
         """How far earlier processes came."""
         self.attempts = list(recorded.attempts)
@@ -88,6 +98,11 @@ class RegisteredRun:
             patience=self.patience,
         )
 
+    @property
+    def trial_id(self) -> str:
+        """The short id by which training functions and callbacks know it. The trials of a sweep have its first part in common."""
+        return trial_id(self.sweep_id or self.run_id, self.trial_number)
+
     def hand_over_history(self) -> MetricHistory:
         """The metrics that earlier processes recorded. They are not kept here after that: there may be many."""
         history = self.recorded.history
@@ -98,17 +113,16 @@ class RegisteredRun:
 
     def describe(self, params: Mapping[str, Any], tags: Mapping[str, str]) -> None:
         """Write params once, and tags. MLflow refuses to change a param, so a continued run keeps its own."""
-        if not self.continued:
-            new = stored_params(flat(params))
-            for start in range(0, len(new), _PARAMS_AT_ONCE):
-                self.patience(self.client.log_batch, self.run_id, params=new[start : start + _PARAMS_AT_ONCE])
-        self.set_tags(tags)
+        new = [] if self.continued else stored_params(flat(params))
+        *batches, last = [new[i : i + _PARAMS_AT_ONCE] for i in range(0, len(new), _PARAMS_AT_ONCE)] or [[]]
+        for batch in batches:
+            self.patience(self.client.log_batch, self.run_id, params=batch)
+        self.patience(self.client.log_batch, self.run_id, params=last, tags=_run_tags(tags))  # tags are written last
 
     def save_trainer(self, settings: bytes) -> None:
         """Keep with the run what another process needs to continue it, and what somebody needs to rebuild it."""
         if not (self.continued and TRAINER_SETTINGS.load(self.artifact_uri) == settings):
-            environment = {ENVIRONMENT.name: Environment.here().dumps()}
-            TRAINER_SETTINGS.save(self.artifact_uri, settings, **environment)
+            TRAINER_SETTINGS.save(self.artifact_uri, settings, {ENVIRONMENT.name: Environment.here().dumps()})
 
     def save_preprocessor(self, preprocessor: bytes) -> None:
         """Keep the fitted preprocessor: whoever continues the run applies the same."""
@@ -151,8 +165,12 @@ class RegisteredRun:
         self.metrics.flush()
         self.attempts.append(attempt)
 
-    def close(self, status: str) -> None:
-        """Write what is left and end the run as FINISHED, FAILED or KILLED, unless another process has taken it over.
+    def close(self, status: str, note: Sequence[Section] = ()) -> None:
+        """Write what is left and end the run, with a status of :mod:`statuses`, unless another process has taken it over.
+
+        Args:
+            status: How it ended.
+            note: What its description is to say, besides the attempts if some of them failed.
 
         Raises:
             ConnectionFailedError: MLflow did not accept it, or was away for too long. The run is ended when MLflow
@@ -167,6 +185,7 @@ class RegisteredRun:
         def end() -> None:
             self.checkpoints.remove_strays()
             self.client.set_terminated(self.run_id, status, ended)
+            self._write_note([*note, *([attempts_section(self.attempts)] if has_failed(self.attempts) else [])])
 
         try:
             self.checkpoints.close()
@@ -175,6 +194,18 @@ class RegisteredRun:
                 self.metrics.close(then=end)
             finally:
                 self._release()
+
+    def _write_note(self, sections: Sequence[Section]) -> None:
+        """Put sections into the run's description, and leave what else people have written there."""
+        from mlflow.exceptions import MlflowException
+
+        if not sections:
+            return
+        with contextlib.suppress(MlflowException):  # the run has ended, and nobody waits for its description
+            text = self.client.get_run(self.run_id).data.tags.get(names.MLFLOW_NOTE, "")
+            for section in sections:
+                text = with_section(text, section)
+            self.client.set_tag(self.run_id, names.MLFLOW_NOTE, text)
 
     def _release(self) -> None:
         if self.lease is not None and self.lease.run_id == self.run_id:
@@ -186,10 +217,13 @@ class RegisteredRun:
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Set tags of the run at once, in one call."""
-        from mlflow.entities import RunTag
+        self.patience(self.client.log_batch, self.run_id, tags=_run_tags(tags))
 
-        new = [RunTag(tag, value) for tag, value in tags.items()]
-        self.patience(self.client.log_batch, self.run_id, tags=new)
+
+def _run_tags(tags: Mapping[str, str]) -> list[RunTag]:
+    from mlflow.entities import RunTag
+
+    return [RunTag(tag, value) for tag, value in tags.items()]
 
 
 def create_run(
@@ -199,14 +233,14 @@ def create_run(
     created = client.create_run(
         place.experiment_id,
         start_time=int(time.time() * 1000),
-        tags={**tags, names.DRIVER: str(Driver.this())},
+        tags={**tags, names.DRIVER: str(Process.this())},
         run_name=name,
     )
     try:
         run = RegisteredRun(client, just_created(created, place), config, continued=False)
         run.log_dir.mkdir(parents=True, exist_ok=True)
     except BaseException as error:
-        client.set_terminated(created.info.run_id, _status_after(error))
+        client.set_terminated(created.info.run_id, status_after(error))
         raise
     return run
 
@@ -235,7 +269,10 @@ def continue_run(
             run = client.get_run(run_id)
         recorded = read_run(client, run, place)
         continued = RegisteredRun(client, recorded, config, continued=True)
-        continued.set_tags({**tags, names.DRIVER: str(Driver.this())})
+        continued.finished_in = recorded.flow_run_id if status == "FINISHED" else None
+        is_over = continued.finished_in is not None and continued.finished_in == tags.get(names.FLOW_RUN_ID)
+        not_stopped = {names.STOPPED: ""} if names.STOPPED in run.data.tags and not is_over else {}
+        continued.set_tags({**tags, **not_stopped, names.DRIVER: str(Process.this())})
         continued.log_dir.mkdir(parents=True, exist_ok=True)
         continued.checkpoints.remove_unfinished(recorded.checkpoints.unfinished)
         # If the record of its last attempt was in the file, that process only could not say that it had ended.
@@ -243,11 +280,6 @@ def continue_run(
             number = len(recorded.attempts) + 1
             continued.record(AttemptRecord(number, Outcome.LOST, None, message=lost_message))
     except BaseException as error:
-        client.set_terminated(run_id, _status_after(error))
+        client.set_terminated(run_id, status_after(error))
         raise
     return continued
-
-
-def _status_after(error: BaseException) -> str:
-    """What a run becomes that could not be opened. If it stayed RUNNING, it would look as if it ran for ever."""
-    return "FAILED" if isinstance(error, Exception) else "KILLED"

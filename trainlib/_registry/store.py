@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
 
 from trainlib import _storage as storage
+from trainlib._importing import collect_as_usual, without_collecting
 
-__all__ = ["TrackingStore", "absolute_uri", "current_store", "default_store"]
+__all__ = ["TrackingStore", "absolute_uri", "current_store", "default_store", "home_store"]
 
 _URI, _TOKEN = "MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN"
+_DATABASE = "mlflow.db"
+_LOGIN = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
 # What a worker needs, besides, to reach the tracking server and the store of the artifacts as this process does.
 _CREDENTIALS = (
-    "MLFLOW_TRACKING_USERNAME",
-    "MLFLOW_TRACKING_PASSWORD",
+    *_LOGIN,
     "MLFLOW_TRACKING_SERVER_CERT_PATH",
     "MLFLOW_TRACKING_INSECURE_TLS",
     "MLFLOW_S3_ENDPOINT_URL",
@@ -41,6 +44,10 @@ _PREFERENCES = {
 }
 
 
+# All that is set here for a while.
+_CHANGED = (_URI, _TOKEN, *_LOGIN, *_PREFERENCES)
+
+
 @dataclass(frozen=True)
 class TrackingStore:
     """Where runs are recorded: a tracking server, or a database on this machine."""
@@ -48,6 +55,8 @@ class TrackingStore:
     uri: str
     token: str | None = field(default=None, repr=False)
     """What a tracking server asks for, if it asks for a token."""
+    login: tuple[str, str] | None = field(default=None, repr=False)
+    """The user and the password that a platform's tracking server asks for. For any other, the environment has them."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -55,7 +64,8 @@ class TrackingStore:
         needed = {
             name: value for name, value in os.environ.items() if name in _CREDENTIALS or name.startswith("FSSPEC_")
         }
-        return {**needed, _URI: self.uri, **({_TOKEN: self.token} if self.token else {})}
+        login = dict(zip(_LOGIN, self.login, strict=True)) if self.login else {}
+        return {**needed, _URI: self.uri, **({_TOKEN: self.token} if self.token else {}), **login}
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -79,16 +89,52 @@ def current_store() -> TrackingStore:
 
 
 def default_store() -> TrackingStore:
-    """The store that the user's ``MLFLOW_TRACKING_URI`` names, or else the database in trainlib's home folder."""
+    """The store that the user's ``MLFLOW_TRACKING_URI`` names, or else that of the home: its platform's server, or its database.
+
+    While a server has the database open, scripts go through it: that takes no longer, they need not load the database's own
+    code, and none waits for another's lock.
+
+    Raises:
+        PlatformMismatchError: a platform is up, but not for this environment.
+    """
     environment = _process.users_environment()
-    uri = environment.get(_URI) or f"sqlite:///{storage.home() / 'mlflow.db'}"
-    return TrackingStore(absolute_uri(uri), environment.get(_TOKEN) or None)
+    if uri := environment.get(_URI):
+        return TrackingStore(absolute_uri(uri), environment.get(_TOKEN) or None)
+    from trainlib._platform import access, joining
+
+    platform = joining.joined()
+    if platform is None:
+        return home_store()
+    login = (access.USERNAME, access.password()) if platform.has_auth else None
+    return TrackingStore(platform.mlflow, login=login)
+
+
+def home_store() -> TrackingStore:
+    """The database in trainlib's home folder."""
+    return TrackingStore(f"sqlite:///{storage.home() / _DATABASE}")
 
 
 def absolute_uri(uri: str) -> str:
-    """A store's URI with the path of its database made absolute: workers may run in another directory."""
+    """A store's URI with the path of its database made absolute: workers may run in another directory.
+
+    The path of a folder stands for a database in it.
+
+    Example:
+        >>> absolute_uri("/data/mlruns"), absolute_uri("http://host:5000")
+        ('sqlite:////data/mlruns/mlflow.db', 'http://host:5000')
+    """
+    if (folder := _as_folder(uri)) is not None:
+        return f"sqlite:///{os.path.abspath(folder)}/{_DATABASE}"
     path = uri.removeprefix("sqlite:///")
     return f"sqlite:///{os.path.abspath(path)}" if path != uri and not path.startswith("/") else uri
+
+
+def _as_folder(uri: str) -> str | None:
+    """The folder that a URI names; None if it names a database or a server."""
+    if uri.startswith("file:"):
+        return unquote(urlsplit(uri).path)
+    is_plain = "://" not in uri and not uri.startswith(("databricks", "uc:", "sqlite:"))
+    return os.path.expanduser(uri) if is_plain else None
 
 
 class _Process:
@@ -109,7 +155,7 @@ class _Process:
         with self._lock:
             is_first = not self._stores
             if is_first:
-                self._environment = {name: os.environ.get(name) for name in (_URI, _TOKEN, *_PREFERENCES)}
+                self._environment = {name: os.environ.get(name) for name in _CHANGED}
                 self._explicit_uri = None
             self._stores.append(store)
             try:
@@ -132,13 +178,14 @@ class _Process:
         """The environment as the user set it, without what is set here for a while."""
         with self._lock:
             if not self._stores:
-                return os.environ
+                return {name: os.environ[name] for name in _CHANGED if name in os.environ}
             return {name: value for name, value in self._environment.items() if value is not None}
 
     def _set_preferences(self) -> None:
         for name, value in _PREFERENCES.items():
             os.environ.setdefault(name, value)  # before the import: that is when MLflow decides about telemetry
-        from mlflow import get_tracking_uri, is_tracking_uri_set
+        with without_collecting():
+            from mlflow import get_tracking_uri, is_tracking_uri_set
 
         os.environ.pop(_URI, None)
         self._explicit_uri = get_tracking_uri() if is_tracking_uri_set() else None
@@ -148,6 +195,7 @@ class _Process:
 
         set_tracking_uri(store.uri)
         os.environ.pop(_TOKEN, None)
+        self._put_back(_LOGIN)  # another store's are not for this one
         os.environ.update(store.environment)
 
     def _restore(self) -> None:
@@ -156,11 +204,16 @@ class _Process:
 
             set_tracking_uri(self._explicit_uri)  # type: ignore[arg-type]  # None: nothing is set
         finally:
-            for name, value in self._environment.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            self._put_back(self._environment)
+            collect_as_usual()
+
+    def _put_back(self, names: Iterable[str]) -> None:
+        for name in names:
+            value = self._environment[name]
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 _process = _Process()

@@ -21,6 +21,7 @@ class TrialRegistry:
         """``tags`` are set on the run of each trial."""
         self._client = parent.client
         self._lease = parent.lease
+        self._sweep_id = parent.run_id
         self._place = parent.recorded.trials_place
         self._tags = {**source_tags(), names.MLFLOW_PARENT: parent.run_id, **tags}
 
@@ -30,14 +31,16 @@ class TrialRegistry:
         """The run of a new trial. Everything that another process has to know about the trial is created with it."""
         about = {**tags, names.TRIAL_NUMBER: str(number), **point_tags(point)}
         run = create_run(self._client, self._place, config, name=name, tags={**self._tags, **about})
-        run.lease = self._lease
-        return run
+        return self._as_trial(run, number)
 
     def go_on(self, trial: RecordedTrial, config: CheckpointConfig) -> RegisteredRun:
         """The run of a trial that an earlier process began."""
         lost = "the process of the sweep ended"
         run = continue_run(self._client, trial.run, self._place, config, tags={}, lost_message=lost)
-        run.lease = self._lease
+        return self._as_trial(run, trial.number)
+
+    def _as_trial(self, run: RegisteredRun, number: int) -> RegisteredRun:
+        run.lease, run.sweep_id, run.trial_number = self._lease, self._sweep_id, number
         return run
 
     def end(self, trial: RecordedTrial, status: str) -> None:

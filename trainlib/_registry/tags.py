@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trainlib._registry.names import stored_name
+from trainlib._registry.notes import flow_run_line
 
 # -- on runs ----------------------------------------------------------------------------------------------
 
@@ -23,6 +24,8 @@ FLOW_RUN_ID = "trainlib.flow_run_id"
 """The Prefect flow run that worked on the run last."""
 DRIVER = "trainlib.driver"
 """The process that worked on the run last, as ``host:pid:start``."""
+LOG_FOLDER = "trainlib.log_folder"
+"""The folder of its logs, below that of all runs, if it is not named after the run."""
 FUNCTION_DIGEST = "trainlib.digest.function"
 """A digest of the code that is trained. An interrupted run is continued only if this and the next two are unchanged."""
 CONFIG_DIGEST = "trainlib.digest.config"
@@ -37,8 +40,19 @@ FORMAT = "trainlib.format"
 """Which version of trainlib's format the run, with its settings, is written in. Checkpoints have it too."""
 FRAMEWORK = "trainlib.framework"
 """The framework of the backend, such as ``torch``."""
+SEEDS = "trainlib.seeds"
+"""The seeds that ranks have set with ``enable_reproducibility()``, by rank, as JSON."""
 ATTEMPTS = "trainlib.attempts"
 """How many attempts have been recorded."""
+
+SPENT = "trainlib.spent_s"
+"""How many seconds of ``RunConfig.max_time_s`` are used: the time in which workers ran, in all attempts."""
+STOPPED = "trainlib.stopped"
+"""Which limit of ``RunConfig`` has ended the training: ``time limit``, ``nan`` or ``diverged``. Empty once it was
+continued."""
+
+FORKED_FROM = "trainlib.forked_from"
+"""The checkpoint that a training was started from by ``trainlib fork``."""
 
 SWEEP_SPACE = "trainlib.sweep.space"
 """On the run of a sweep: a digest of its search space. It is written last, so a sweep that has it can be restored."""
@@ -61,12 +75,17 @@ CHECKPOINT_INDEX = "trainlib.checkpoint"
 """The number of a checkpoint. A logged model without this tag is none of ours."""
 ITERATION = "trainlib.iteration"
 """The iteration that a checkpoint was reported with. Model versions have it too."""
+CHECKPOINT_KIND = "trainlib.checkpoint.kind"
+"""On a checkpoint: the framework whose class it was reported as, such as ``torch``. A plain one has none."""
 SECONDS = "trainlib.seconds"
 """How long the training had taken by then."""
 SCORE = "trainlib.score"
 """The value of ``CheckpointConfig.checkpoint_score_attribute``."""
 METRICS = "trainlib.metrics"
 """The metrics that a checkpoint was reported with, as JSON, unless they are too long for a tag."""
+
+DELETED = "trainlib.deleted"
+"""On a checkpoint that is being deleted, while its files may still be there. It does not count any more."""
 
 # -- on model versions ------------------------------------------------------------------------------------
 
@@ -76,8 +95,14 @@ CODE = "trainlib.code"
 """The script that started the training."""
 GIT_COMMIT = "trainlib.git_commit"
 """The commit that the script was started from."""
+HELD_OUT_DATA = "trainlib.test_data"
+"""What it was evaluated on, which neither training nor selection has seen: how many rows, a digest of them, and of the code."""
 
+# -- on models --------------------------------------------------------------------------------------------
+
+_ALIAS_TRAIL = "trainlib.alias."
 _MODEL_METRIC = "trainlib.metric."
+_HELD_OUT_METRIC = "trainlib.test."
 _DATA = "trainlib.data."
 
 # -- tags that MLflow and Prefect give a meaning ----------------------------------------------------------
@@ -96,6 +121,7 @@ MLFLOW_NOTE = "mlflow.note.content"
 """The description on the page of a run, as Markdown."""
 MLFLOW_DATA_CONTEXT = "mlflow.data.context"
 """What a dataset is used for, such as ``train``. It is a tag of a run's input."""
+_SHARED_VIEW = "mlflow.sharedViewState."
 FLOW_RUN_URL = "prefect.flow_run_url"
 """The page of the flow run in Prefect's UI."""
 
@@ -173,6 +199,16 @@ def turns_ended(subject: str) -> str:
     return f"{_TURNS_ENDED}{subject}"
 
 
+def is_internal(param: str) -> bool:
+    """Whether a param of a run is none of its settings, but tells who owns it, or whose turn it is.
+
+    Example:
+        >>> is_internal(owner(2)), is_internal(turn("alias", 3)), is_internal("lr")
+        (True, True, False)
+    """
+    return param.startswith((_OWNER, _TURN))
+
+
 def trial_point_piece(index: int) -> str:
     """The tag that keeps a piece of a trial's point.
 
@@ -203,6 +239,26 @@ def model_metric(metric: str) -> str:
     return stored_name(f"{_MODEL_METRIC}{metric}")
 
 
+def held_out_metric(metric: str) -> str:
+    """The tag that keeps a metric of a model version on rows that were held out.
+
+    Example:
+        >>> held_out_metric("accuracy")
+        'trainlib.test.accuracy'
+    """
+    return stored_name(f"{_HELD_OUT_METRIC}{metric}")
+
+
+def alias_trail(alias: str) -> str:
+    """The tag of a model that keeps which versions an alias has pointed to, as JSON, the newest last.
+
+    Example:
+        >>> alias_trail("best")
+        'trainlib.alias.best'
+    """
+    return f"{_ALIAS_TRAIL}{alias}"
+
+
 def data(name: str) -> str:
     """The tag that says which data a model version was trained on, for one of its datasets.
 
@@ -213,6 +269,16 @@ def data(name: str) -> str:
     return stored_name(f"{_DATA}{name}")
 
 
+def shared_view(key: str) -> str:
+    """The tag of an experiment that keeps a view of its table of runs, which a link can name by its key.
+
+    Example:
+        >>> shared_view("abc")
+        'mlflow.sharedViewState.abc'
+    """
+    return f"{_SHARED_VIEW}{key}"
+
+
 def of_flow_run(name: str, url: str) -> dict[str, str]:
     """The tags that lead from an MLflow run to its Prefect flow run.
 
@@ -220,7 +286,7 @@ def of_flow_run(name: str, url: str) -> dict[str, str]:
         >>> of_flow_run("brave-fox", "http://prefect/1")
         {'prefect.flow_run_url': 'http://prefect/1', 'mlflow.note.content': '[Prefect flow run brave-fox](http://prefect/1)'}
     """
-    return {FLOW_RUN_URL: url, MLFLOW_NOTE: f"[Prefect flow run {name}]({url})"}
+    return {FLOW_RUN_URL: url, MLFLOW_NOTE: flow_run_line(name, url)}
 
 
 def prefect_only(tags: Mapping[str, str]) -> dict[str, str]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from trainlib._process import Process
 from trainlib._registry import tags
-from trainlib._registry.provenance import Driver
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -28,7 +28,7 @@ def write_once(client: MlflowClient, run_id: str, param: str) -> bool:
     """Write who this is into a param of a run. Gives False if another process has, or if the run was deleted."""
     from mlflow.exceptions import MlflowException
 
-    token = f"{Driver.this()} {uuid.uuid4().hex[:8]}"
+    token = f"{Process.this()} {uuid.uuid4().hex[:8]}"
     try:
         client.log_param(run_id, param, token, synchronous=True)
     except MlflowException:

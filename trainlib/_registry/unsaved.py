@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainlib.errors import ConnectionFailedError
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param, RunTag
+
+    from trainlib._registry.patience import Patience
 
     Entry = Metric | Param | RunTag
 
@@ -111,6 +115,24 @@ class UnsavedFile:
         self.path.unlink(missing_ok=True)
         self._done = 0
         self.was_written = False
+
+
+def write_unsaved(client: MlflowClient, run_id: str, path: Path, patience: Patience) -> None:
+    """Give MLflow what an earlier process of a run had to leave in its file. What MLflow refuses stays there."""
+    file = UnsavedFile(path, run_id)
+    while True:
+        batch, end = file.next_batch()
+        if not len(batch):
+            break
+        try:
+            patience(batch.send, client, run_id)
+        except ConnectionFailedError:
+            raise
+        except Exception:
+            file.refused(end)
+        else:
+            file.done(end)
+    file.remove()
 
 
 def _row(entry: Entry) -> dict[str, Any]:

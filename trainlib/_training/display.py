@@ -14,6 +14,9 @@ class Screen(Protocol):
     def say(self, text: str) -> None:
         """Show a remark, e.g. that the training waits for room."""
 
+    def warn(self, text: str) -> None:
+        """Show what a person has to know, e.g. that a callback does not work. It is shown at any ``verbose``."""
+
     def status(self, text: str) -> None:
         """Show what is being done now."""
 
@@ -21,9 +24,9 @@ class Screen(Protocol):
         """Show a line that a rank printed."""
 
     def progress(self, iteration: int, total: int | None, metrics: dict[str, Any]) -> None:
-        """Show that an iteration is done."""
+        """Show that an iteration is done; ``metrics`` is its result, with everything that is filled in automatically."""
 
-    def close(self) -> None:
+    def close(self, *, succeeded: bool) -> None:
         """Show the last state: nothing more comes."""
 
 
@@ -44,6 +47,10 @@ class Display:
         for screen in self._screens:
             screen.say(text)
 
+    def warn(self, text: str) -> None:
+        for screen in self._screens:
+            screen.warn(text)
+
     def status(self, text: str) -> None:
         for screen in self._screens:
             screen.status(text)
@@ -56,6 +63,6 @@ class Display:
         for screen in self._screens:
             screen.progress(iteration, total, metrics)
 
-    def close(self) -> None:
+    def close(self, *, succeeded: bool) -> None:
         for screen in self._screens:
-            screen.close()
+            screen.close(succeeded=succeeded)

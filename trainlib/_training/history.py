@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
-from datetime import datetime
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainlib._autofilled import CONSTANTS, FILLED_IN, IN_EACH_ROW, date_of
 from trainlib._execution.events import Report
+from trainlib._execution.reported import numbers_of
 from trainlib._execution.worker import WorkerFacts
+from trainlib._flat import flattened
 from trainlib._training.history_rows import RowSpool
 
-# What each result has besides what the training function reported.
-FILLED_IN = frozenset(
-    {
-        *("_timestamp", "_time_this_iter_s", "_training_iteration", "time_this_iter_s", "done", "timesteps_total"),
-        *("episodes_total", "training_iteration", "date", "timestamp", "time_total_s", "time_since_restore"),
-        *("timesteps_since_restore", "iterations_since_restore", "warmup_time", "experiment_tag", "trial_id"),
-        *("experiment_id", "config", "pid", "hostname", "node_ip"),
-    }
-)
-_CLOCK = ("training_iteration", "timestamp", "time_this_iter_s", "time_total_s")
+__all__ = ["FILLED_IN", "History"]
 
 
 class History:
@@ -33,6 +25,7 @@ class History:
         *,
         trial_id: str,
         experiment_id: str,
+        experiment_tag: str = "0",
         config: dict[str, Any],
         newest_iteration: int,
         rows: RowSpool,
@@ -41,9 +34,16 @@ class History:
         """A training's; ``newest_iteration``, ``rows`` and ``seconds`` tell how far another process came with it."""
         self.last: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
-        """The latest value of each metric, also of those that the last report did not have."""
+        """The latest value of each number by its flat name, also of those that the last report did not have."""
+        self.judged: dict[str, Any] = {}
+        """The last result as judges see it: nested numbers are there by their flat names, too."""
         self.newest_iteration = newest_iteration
-        self._fixed: dict[str, Any] = {"trial_id": trial_id, "experiment_id": experiment_id, "config": config}
+        self._fixed: dict[str, Any] = {
+            "trial_id": trial_id,
+            "experiment_id": experiment_id,
+            "experiment_tag": experiment_tag,
+            "config": config,
+        }
         self._rows = rows
         self._attempt_started = self._reported = time.monotonic()
         self._trained = seconds
@@ -51,6 +51,8 @@ class History:
         self._warmup = 0.0
         self._resumed_at = 0
         self._rank_zero: dict[str, Any] = {}
+        self._attempt: dict[str, Any] = {"resumed_at": 0, "trained_before_s": seconds}
+        """What all rows of an attempt have in common. It is never changed, but replaced."""
 
     @property
     def seconds(self) -> float:
@@ -66,6 +68,7 @@ class History:
         self._trained += self._reported - self._attempt_started
         self._attempt_started = self._reported = time.monotonic()
         self._resumed_at = resumed_at
+        self._attempt = {**self._attempt, "resumed_at": resumed_at, "trained_before_s": self._trained}
 
     def workers_started(self, rank_zero: WorkerFacts) -> None:
         """The training function starts now."""
@@ -75,22 +78,32 @@ class History:
             "hostname": rank_zero.hostname,
             "node_ip": rank_zero.node_ip,
         }
+        self._attempt = {**self._attempt, "warmup_time": self._warmup, **self._rank_zero}
 
-    def add(self, report: Report) -> dict[str, Any]:
-        """Take a report in; gives its metrics with what is filled in automatically."""
+    def add(self, report: Report, numbers: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """Take a report in; gives its metrics with what is filled in automatically. ``numbers`` are those in it."""
         metrics = report.metrics or {}
-        self.last = {**metrics, **self._autofilled(report)}
-        self.values = {**self.values, **metrics}
-        self._rows.add({**metrics, **{name: self.last[name] for name in _CLOCK}})
+        numbers, filled_in = numbers_of(metrics) if numbers is None else numbers, self._autofilled(report)
+        self.last = self.judged = {**metrics, **filled_in}
+        if numbers is not metrics:
+            self.judged = {**metrics, **numbers, **filled_in}
+        self.values = {**self.values, **numbers}
+        flat = metrics if numbers is metrics else flattened(metrics)
+        self._rows.add({**flat, **{name: filled_in[name] for name in IN_EACH_ROW}}, self._attempt)
         self.newest_iteration = max(self.newest_iteration, report.iteration)
         return self.last
 
-    def finished(self) -> dict[str, Any]:
-        """The last result, marked as such; whoever holds it from before keeps it as it was.
+    def so_far(self) -> dict[str, Any]:
+        """The last result; empty if there is none.
 
-        A process that continues a training may find nothing left to report. The last result is then that of an earlier one.
+        A process that continues a training may fail, or find nothing left to do, before its first report. The last result is
+        then that of an earlier one.
         """
-        last = self.last or self._last_before()
+        return dict(self.last or self._last_before())
+
+    def finished(self) -> dict[str, Any]:
+        """The last result, marked as such; whoever holds it from before keeps it as it was."""
+        last = self.so_far()
         return {**last, "done": True} if last else {}
 
     def rows(self) -> Sequence[dict[str, Any]]:
@@ -102,30 +115,22 @@ class History:
         return {**newest[0], **self._fixed} if newest else {}
 
     def _autofilled(self, report: Report) -> dict[str, Any]:
-        now = self._reported = time.monotonic()
+        before, now = self._reported, time.monotonic()
+        self._reported = now
         return {
             "_timestamp": int(report.timestamp),
             "_time_this_iter_s": report.seconds,
             "_training_iteration": report.iteration,
-            "time_this_iter_s": report.seconds,
+            "time_this_iter_s": now - before,
             "done": False,
-            "timesteps_total": None,
-            "episodes_total": None,
             "training_iteration": report.iteration,
-            "date": _date(int(report.timestamp)),
+            "date": date_of(int(report.timestamp)),
             "timestamp": int(report.timestamp),
             "time_total_s": self.seconds,
             "time_since_restore": now - self._attempt_started,
-            "timesteps_since_restore": 0,
             "iterations_since_restore": report.iteration - self._resumed_at,
             "warmup_time": self._warmup,
-            "experiment_tag": "0",
+            **CONSTANTS,
             **self._fixed,
             **self._rank_zero,
         }
-
-
-@lru_cache(maxsize=1)
-def _date(timestamp: int) -> str:
-    """A second, as Ray writes it. A fast training reports thousands of times in each."""
-    return datetime.fromtimestamp(timestamp).strftime("%Y-%m-%d_%H-%M-%S")

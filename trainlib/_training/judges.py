@@ -1,6 +1,6 @@
 """Who decides after each report whether a training goes on: judges, asked in order.
 
-The user's ``stop``, a stopper, a scheduler and the end of a sweep are all judges. The first one that does not say CONTINUE
+A limit, the user's ``stop``, a stopper, a scheduler and the end of a sweep are all judges. The first one that does not say CONTINUE
 wins; the others are not asked.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 from trainlib._registry.attempts import Outcome
 from trainlib._training.stopping import should_stop, stops_all
 from trainlib.config import Stop
+from trainlib.result import Stopped
 
 __all__ = ["GO_ON", "Judge", "Ruling", "Verdict", "rule", "stop_judges"]
 
@@ -33,8 +34,8 @@ class Verdict(StrEnum):
 class Judge:
     """Says after each report whether a training goes on."""
 
-    ask: Callable[[dict[str, Any]], Verdict]
-    """Given a result, with everything that is filled in automatically."""
+    ask: Callable[[dict[str, Any]], Verdict | Stopped]
+    """Given a result, with everything that is filled in automatically. A limit says by :class:`Stopped` why it ends."""
     stopped_as: Outcome = Outcome.FINISHED
     """How an attempt that this judge stops is recorded."""
     in_step: bool = True
@@ -43,7 +44,7 @@ class Judge:
     between_reports: bool = False
     """Whether it is also asked twice a second when nothing is reported, so that it can end a silent training."""
 
-    def __call__(self, result: dict[str, Any]) -> Verdict:
+    def __call__(self, result: dict[str, Any]) -> Verdict | Stopped:
         return self.ask(result)
 
 
@@ -53,6 +54,8 @@ class Ruling:
 
     verdict: Verdict
     outcome: Outcome
+    stopped: Stopped | None = None
+    """Which limit has ended the training, if one has."""
 
 
 GO_ON = Ruling(Verdict.CONTINUE, Outcome.FINISHED)
@@ -72,6 +75,8 @@ def rule(judges: Sequence[Judge], result: dict[str, Any]) -> Ruling:
                 return Ruling(Verdict.STOP, judge.stopped_as)
             case Verdict.PAUSE:
                 return Ruling(Verdict.PAUSE, Outcome.PAUSED)
+            case Stopped() as stopped:
+                return Ruling(Verdict.STOP, Outcome(stopped.reason), stopped)
     return GO_ON
 
 

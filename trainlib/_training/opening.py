@@ -13,10 +13,11 @@ from trainlib._registry.fingerprint import Fingerprint
 from trainlib._registry.opening import open_run
 from trainlib._registry.params import flat, stored_values
 from trainlib._registry.run import RegisteredRun
-from trainlib._registry.tags import FRAMEWORK
+from trainlib._registry.tags import FRAMEWORK, LOG_FOLDER
 from trainlib._secrets import masked
 from trainlib._training.display import Display
 from trainlib._training.judges import Judge
+from trainlib._training.naming import training_name
 from trainlib._training.training import Training
 from trainlib.callbacks import Callback, MLflowLoggerCallback
 from trainlib.callbacks._mlflow import store_of
@@ -45,11 +46,11 @@ def open_training(
     run = open_run(
         config,
         store=store_of(config),
-        default_name=f"{type(trainer).__name__}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
+        default_name=training_name(trainer, datetime.now()),
         kind="training",
         run=trainer.restored_run,
         flow_run_id=flow_run_id,
-        tags={**extra, **(tags or {})},
+        tags={**extra, **(tags or {}), **({LOG_FOLDER: trainer.log_folder} if trainer.log_folder else {})},
         fingerprint=fingerprint_of(trainer, inspected.sources) if trainer.restored_run is None else None,
         say=display.say,
     )
@@ -85,7 +86,7 @@ def open_trial(
 ) -> Training:
     """The training of a trial, whose run a sweep has opened; ``params`` are written with its first metrics."""
     if params or not run.continued:
-        run.metrics.note(params=flat({**_params_of(trainer), **params}))
+        run.metrics.note(params={**flat(_params_of(trainer)), **params})
     kept = _kept_preprocessor(trainer, run)
     return Training(
         trainer,

@@ -6,8 +6,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from trainlib._execution.divergence import DivergenceWatch
 from trainlib._execution.plan import AttemptPlan
 from trainlib._execution.worker_session import Assignment
+from trainlib._execution.working_directory import WorkingDirectory, present
 from trainlib._registry.checkpoints import as_checkpoint
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.run import RegisteredRun
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
     from trainlib._data.ingest import Ingest
     from trainlib.trainer import DataParallelTrainer
 
-__all__ = ["plan_attempt", "trial_id_of"]
+__all__ = ["plan_attempt", "start_of"]
+
+
+def start_of(trainer: DataParallelTrainer, newest: SavedCheckpoint | None) -> Checkpoint | None:
+    """What an attempt starts from: the newest checkpoint of the training, or else what the trainer was given."""
+    return as_checkpoint(newest) if newest is not None else trainer.resume_from_checkpoint
 
 
 def plan_attempt(
@@ -29,6 +36,7 @@ def plan_attempt(
     resume_from: SavedCheckpoint | None,
     in_step: bool,
     ingest: Ingest | None,
+    all_ranks: bool = False,
 ) -> AttemptPlan:
     """Plan an attempt.
 
@@ -39,31 +47,37 @@ def plan_attempt(
         resume_from: The newest checkpoint of the training, if there is one.
         in_step: Whether each report waits on all ranks until it is known that the training goes on.
         ingest: The data, if the trainer was given any.
+        all_ranks: Whether somebody wants to hear what all ranks report.
     """
-    checkpoint = as_checkpoint(resume_from) if resume_from is not None else trainer.resume_from_checkpoint
+    checkpoint = start_of(trainer, resume_from)
     assignment = Assignment(
         context=TrainContext(
             trial_name=run.name,
-            trial_id=trial_id_of(run),
+            trial_id=run.trial_id,
             trial_dir=str(run.log_dir),
-            trial_resources=trainer.scaling_config.worker_resources,
+            trial_resources=trainer.settings.gang.total_resources,
             experiment_name=run.experiment_name,
             storage_path=run.artifact_root,
             run_id=run.run_id,
         ),
         iterations_done=resume_from.iteration if resume_from is not None else 0,
-        next_checkpoint=resume_from.index + 1 if resume_from is not None else _number_of(checkpoint),
+        next_checkpoint=resume_from.index + 1
+        if resume_from is not None
+        else _number_of(checkpoint) or trainer.first_checkpoint,
         resume_from=checkpoint,
         checkpoint_config=trainer.run_config.checkpoint_config,
-        staging=run.checkpoints.make_staging_folder(),
-        shares_disk=run.checkpoints.is_local,
+        staging=run.checkpoints.files.make_staging_folder(),
+        shares_disk=run.checkpoints.files.is_local,
         in_step=in_step,
         environment=run.store.environment,
+        watch=DivergenceWatch.of(trainer.run_config),
+        all_ranks=all_ranks,
         import_path=[os.path.abspath(path) for path in sys.path],
+        directory=_directory_of(trainer, run),
     )
     return AttemptPlan(
         number=number,
-        scaling=trainer.scaling_config,
+        scaling=trainer.settings.gang,
         backend=trainer.backend_config,
         function=trainer.bound_function(),
         assignment=assignment,
@@ -72,9 +86,13 @@ def plan_attempt(
     )
 
 
-def trial_id_of(run: RegisteredRun) -> str:
-    """The short id by which training functions and callbacks know a training."""
-    return run.run_id[:8]
+def _directory_of(trainer: DataParallelTrainer, run: RegisteredRun) -> WorkingDirectory:
+    environment = trainer.settings.gang.runtime_env
+    has_other_code = environment is not None and environment.working_dir is not None
+    return WorkingDirectory(
+        folders=str(run.log_dir) if trainer.run_config.working_dir_per_rank else None,
+        script=None if has_other_code else present(),
+    )
 
 
 def _number_of(checkpoint: Checkpoint | None) -> int:
@@ -84,6 +102,8 @@ def _number_of(checkpoint: Checkpoint | None) -> int:
     kind, held = checkpoint.get_internal_representation()
     if kind == "dict":
         return int(held.get("_current_checkpoint_id", 0))
+    if kind == "bytes":
+        return 0
     name = str(held).rstrip("/").rsplit("/", 1)[-1]
     number = name.removeprefix("checkpoint_")
     return int(number) if number != name and number.isdigit() else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +12,24 @@ import cloudpickle
 
 from trainlib import _storage as storage
 from trainlib._data.rows import RowCounts
-from trainlib._execution.events import EpochRead, Report, StagedCheckpoint
-from trainlib._registry.attempts import AttemptRecord, Outcome
+from trainlib._execution.events import EpochRead, Report, Seeded, StagedCheckpoint
+from trainlib._execution.held import hold
+from trainlib._execution.reported import numbers_of
+from trainlib._flat import flattened
+from trainlib._registry.attempts import AttemptRecord, Outcome, stopped_by
 from trainlib._registry.checkpoints import CheckpointStore, LostCheckpoint, as_checkpoint
 from trainlib._registry.inputs import log_inputs
 from trainlib._registry.metrics import rows_read
 from trainlib._registry.patience import short
+from trainlib._registry.reported_values import ReportedValues
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.run import RegisteredRun
+from trainlib._registry.seeds import seed_tags
+from trainlib._registry.tags import SPENT
 from trainlib._training.history import History
 from trainlib._training.history_rows import FILE, RowSpool
 from trainlib.errors import CheckpointNotSavedError, ConnectionFailedError, TrainingFailedError
-from trainlib.result import Result
+from trainlib.result import Result, Stopped
 
 if TYPE_CHECKING:
     from trainlib._data.config import DataConfig
@@ -33,6 +39,10 @@ __all__ = ["Recorder"]
 
 _SAVING_NOTICE_S = 5.0
 _HURRY_S = 5.0
+# A training that is suspended waits so long for checkpoints that are being stored.
+_SUSPEND_S = 600.0
+# In most gangs, all ranks have the same seed, or it grows with the rank. So a tag has those of the first ones.
+_MOST_SEEDS = 100
 
 
 class Recorder:
@@ -45,7 +55,6 @@ class Recorder:
         self,
         run: RegisteredRun,
         *,
-        trial_id: str,
         config: dict[str, Any],
         num_workers: int,
         dataset_config: DataConfig,
@@ -55,15 +64,19 @@ class Recorder:
         self._remarks: list[str] = []
         newest = run.checkpoints.newest()
         self.history = History(
-            trial_id=trial_id,
-            experiment_id=run.experiment_id,
+            trial_id=run.trial_id,
+            experiment_id=run.run_id,  # Ray's is one training's own, and so not that of an experiment in MLflow
+            experiment_tag=str(run.trial_number),
             config=config,
             newest_iteration=run.iterations_before,
             rows=RowSpool(run.log_dir / FILE, earlier=_rows_before(run)),
             seconds=newest.seconds if newest is not None else 0.0,
         )
         self._rows = RowCounts(num_workers)
+        self._values = ReportedValues()
         self._data_is_logged = False
+        self._seeds: dict[int, int] = {}
+        self._resumed_at: list[int] = []
         self._announced = newest.index if newest is not None else -1
         """The newest checkpoint that :meth:`newly_saved` has given."""
 
@@ -74,7 +87,11 @@ class Recorder:
         self._run.patience.renew()
         newest = self._run.checkpoints.attempt_starts()
         resumed_at = newest.iteration if newest is not None else 0
+        # One that was in the memory of a Ray that has ended is gone, and its number is given again.
+        self._announced = min(self._announced, newest.index if newest is not None else -1)
         self.history.attempt_starts(resumed_at)
+        if self._run.attempts:  # it is not the first one
+            self._resumed_at.append(resumed_at)
         self._rows.attempt_starts(resumed_at)
         return newest
 
@@ -95,6 +112,12 @@ class Recorder:
             metrics = rows_read(read.dataset, rows, is_split=self._dataset_config.splits(read.dataset))
             self._remarks += self._run.metrics.write(read.iteration, metrics, time.time())
 
+    def seeded(self, event: Seeded) -> None:
+        """Keep the seed of a rank. That of the latest attempt counts."""
+        if event.rank < _MOST_SEEDS:
+            self._seeds[event.rank] = event.seed
+            self._run.metrics.note(tags=seed_tags(self._seeds))
+
     def report(self, report: Report, fetch: Callable[[str, str], None]) -> dict[str, Any]:
         """Record a report. Gives its metrics with everything that is filled in automatically.
 
@@ -102,29 +125,64 @@ class Recorder:
             report: What rank 0 reported.
             fetch: Brings a folder on rank 0's disk to a location, where this process cannot see that disk.
         """
-        metrics = report.metrics
-        result = self.history.add(report) if metrics is not None else {}
-        if report.checkpoint is not None:
-            self._save(report, report.checkpoint, fetch)
-        elif metrics:
-            self._remarks += self._run.metrics.write(report.iteration, metrics, report.timestamp)
+        metrics = report.metrics or {}
+        numbers = numbers_of(metrics)
+        result = self.history.add(report, numbers) if report.metrics is not None else {}
+        if numbers is not metrics:
+            self._keep_values(metrics, numbers)
+        staged = report.checkpoint
+        if staged is not None and staged.packed is not None:
+            self._hold(report, staged, staged.packed, numbers)
+        if staged is not None and staged.packed is None:
+            self._save(report, staged, numbers, fetch)
+        elif numbers:
+            self._remarks += self._run.metrics.write(report.iteration, numbers, report.timestamp)
         return result
 
-    def _save(self, report: Report, staged: StagedCheckpoint, fetch: Callable[[str, str], None]) -> None:
-        checkpoints, metrics = self._run.checkpoints, report.metrics or {}
+    def _keep_values(self, metrics: Mapping[str, Any], numbers: Mapping[str, float]) -> None:
+        """Keep what is no number as tags of the run."""
+        self._values.add({name: value for name, value in flattened(metrics).items() if name not in numbers})
+        if self._values.is_due:
+            self._note_values()
+
+    def _hold(self, report: Report, staged: StagedCheckpoint, packed: bytes, metrics: Mapping[str, float]) -> None:
+        """Keep a checkpoint in memory, because none is to be written."""
+        self._run.checkpoints.hold(
+            SavedCheckpoint(
+                index=staged.index,
+                iteration=report.iteration,
+                model_id="",
+                location="",
+                score=staged.score,
+                metrics=dict(metrics),
+                seconds=self.history.seconds,
+                kind=staged.kind,
+                held=hold(packed),
+            )
+        )
+
+    def _save(
+        self,
+        report: Report,
+        staged: StagedCheckpoint,
+        metrics: Mapping[str, float],
+        fetch: Callable[[str, str], None],
+    ) -> None:
+        checkpoints = self._run.checkpoints
         if checkpoints.has_heard_of(staged.index):  # see rescue()
             return
         pending = checkpoints.create_in_background(
             index=staged.index,
             iteration=report.iteration,
-            metrics=metrics,
+            metrics=dict(metrics),
             score=staged.score,
+            kind=staged.kind,
             seconds=self.history.seconds,
         )
         self._remarks += self._run.metrics.write(report.iteration, metrics, report.timestamp, checkpoint=pending)
 
         def upload(folder: str, location: str) -> None:
-            if checkpoints.is_local:
+            if checkpoints.files.is_local:
                 storage.upload(Path(folder), location)
             else:
                 fetch(folder, location)
@@ -133,21 +191,23 @@ class Recorder:
             staged.index, pending, staged.path, upload=upload, flush_metrics=self._run.metrics.flush
         )
 
-    def rescue(self, reports: Iterable[Report], fetch: Callable[[str, str], None]) -> None:
-        """Somebody ends the training: give the checkpoints that were reported a few seconds to be saved.
+    def rescue(self, reports: Iterable[Report], fetch: Callable[[str, str], None], *, quickly: bool) -> None:
+        """Somebody ends or suspends the training: give the checkpoints that were reported some time to be saved.
 
         Args:
             reports: Those that may not have been recorded, or only in part. One that has been does no harm.
             fetch: As for :meth:`report`.
+            quickly: Whether somebody waits for the end: then it is a few seconds, and otherwise minutes.
         """
-        self._run.patience.hurry(_HURRY_S)
+        if quickly:
+            self._run.patience.hurry(_HURRY_S)
         for report in reports:
             self.report(report, fetch)
-        self._run.checkpoints.wait(_HURRY_S)
+        self._run.checkpoints.wait(_HURRY_S if quickly else _SUSPEND_S)
 
     def newly_saved(self) -> list[SavedCheckpoint]:
-        """The checkpoints that have become complete since the last call, oldest first."""
-        saved = self._run.checkpoints.committed_after(self._announced)
+        """The checkpoints that have become complete since the last call, oldest first. With ``num_to_keep=0``, the newest."""
+        saved = self._run.checkpoints.kept.newer_than(self._announced)
         if saved:
             self._announced = saved[-1].index
         return saved
@@ -197,24 +257,43 @@ class Recorder:
 
     # -- how attempts went ----------------------------------------------------------------------------
 
-    def attempt_succeeded(self, number: int, outcome: Outcome, resumed_from: str | None) -> None:
+    def spent(self, seconds: float, *, soon: bool) -> None:
+        """Keep in how many seconds workers ran. ``soon`` is for a function that reports nothing for long."""
+        self._run.metrics.note(tags={SPENT: f"{seconds:.1f}"}, soon=soon)
+
+    def attempt_succeeded(
+        self, number: int, outcome: Outcome, resumed_from: str | None, stopped: Stopped | None
+    ) -> None:
         """The attempt is over, and its ranks read no checkpoint any more."""
         self._run.checkpoints.attempt_ended()
-        self._run.record_success(AttemptRecord(number, outcome, resumed_from))
+        self._note_values()
+        message = str(stopped) if stopped is not None else ""
+        self._run.record_success(AttemptRecord(number, outcome, resumed_from, message=message))
 
-    def attempt_cancelled(self, number: int, resumed_from: str | None) -> None:
-        """Somebody ended the attempt."""
-        self._run.record(AttemptRecord(number, Outcome.CANCELLED, resumed_from))
+    def attempt_interrupted(self, number: int, outcome: Outcome, resumed_from: str | None) -> None:
+        """Somebody ended or suspended the attempt."""
+        self._note_values()
+        self._run.record(AttemptRecord(number, outcome, resumed_from, lost_iterations=self._lost_iterations()))
 
     def attempt_failed(self, failure: TrainingFailedError, resumed_from: str | None) -> int:
         """The attempt failed. Gives how many iterations are lost with it."""
-        newest = self._run.checkpoints.newest()
-        lost = max(0, self.history.newest_iteration - (newest.iteration if newest is not None else 0))
-        outcome = Outcome(failure.cause)
+        self._note_values()
+        lost, outcome = self._lost_iterations(), Outcome(failure.cause)
         self._run.record(
             AttemptRecord(failure.attempt, outcome, resumed_from, failure.rank, failure.node, lost, str(failure))
         )
         return lost
+
+    def _note_values(self) -> None:
+        """Have the latest values that are no numbers written with what is written next."""
+        tags, remarks = self._values.changed()
+        self._remarks += remarks
+        self._run.metrics.note(tags=tags)
+
+    def _lost_iterations(self) -> int:
+        """How many iterations came after the newest checkpoint, and have to be repeated."""
+        newest = self._run.checkpoints.newest()
+        return max(0, self.history.newest_iteration - (newest.iteration if newest is not None else 0))
 
     def drop_unsaved(self, *, quickly: bool) -> None:
         """Wait for checkpoints under way after a failure, and clear away those that could not be saved.
@@ -229,7 +308,7 @@ class Recorder:
             return quickly and self._run.patience.is_over
 
         self._remarks += [self._describe(lost) for lost in self._run.checkpoints.settle(give_up=give_up)]
-        self._run.checkpoints.clear_staging()
+        self._run.checkpoints.files.clear_staging()
         if not self._run.patience.is_waiting:
             with contextlib.suppress(Exception):  # the next attempt, or the end of the training, tries again
                 self._run.checkpoints.remove_strays()
@@ -261,13 +340,15 @@ class Recorder:
         checkpoints = self._run.checkpoints
         newest = checkpoints.newest()
         return Result(
-            metrics=self.history.finished() if returned is not None else dict(self.history.last),
+            metrics=self.history.finished() if returned is not None else self.history.so_far(),
             checkpoint=as_checkpoint(newest) if newest is not None else None,
-            log_dir=str(self._run.log_dir),
-            best_checkpoints=[(as_checkpoint(saved), dict(saved.metrics)) for saved in checkpoints.best()],
+            log_dir=self._run.log_dir,
+            best_checkpoints=[(as_checkpoint(saved), dict(saved.metrics)) for saved in checkpoints.kept.best()],
             run_id=self._run.run_id,
             run_url=self._run.url,
             attempts=len(self._run.attempts),
+            resumed_at=list(self._resumed_at),
+            stopped=stopped_by(self._run.attempts) if returned is not None else None,
             returned=returned or [],
             rows=self._rows.by_dataset(),
             history=self.history.rows(),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from trainlib._execution.reported import is_number
 from trainlib.config import Stop
 
 
 def should_stop(stop: Stop, trial_id: str, result: dict[str, Any]) -> bool:
-    """Whether a result reaches a bound, or the user's function says so.
+    """Whether a result reaches a bound, or the user's function says so. What is no number reaches none.
 
     Example:
         >>> should_stop({"training_iteration": 2}, "a", {"training_iteration": 2})
@@ -18,7 +19,7 @@ def should_stop(stop: Stop, trial_id: str, result: dict[str, Any]) -> bool:
         return False
     if callable(stop):
         return bool(stop(trial_id, result)) or stops_all(stop)
-    return any(metric in result and result[metric] >= bound for metric, bound in stop.items())
+    return any(is_number(result.get(metric)) and result[metric] >= bound for metric, bound in stop.items())
 
 
 def stops_all(stop: Any) -> bool:

@@ -23,6 +23,9 @@ class Trial:
     run_id: str
     last_result: dict[str, Any] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
+    """The newest one that is saved. When another attempt starts, the one that it starts from."""
+    error: BaseException | None = None
+    """What the training ended with, if it did not succeed."""
 
     @property
     def logdir(self) -> str:
@@ -49,24 +52,40 @@ class Callback:
         ...         print(result)
     """
 
+    log_files: tuple[str, ...] = ()
+    """The files of a training's log directory that it writes. The training itself then leaves them to it."""
+
     def setup(
         self, stop: Any = None, num_samples: int | None = None, total_num_samples: int | None = None, **info: Any
     ) -> None:
         """Called first, before the training starts."""
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        """The training starts. Called once, not for each attempt."""
+        """The training starts, or this process continues it. Called once, not for each attempt."""
 
     def on_trial_restore(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        """Another attempt starts."""
+        """Another attempt starts, from ``trial.checkpoint``, or from the beginning if that is None."""
 
     def on_trial_result(
         self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
     ) -> None:
         """Rank 0 has reported."""
 
+    def on_rank_results(
+        self, iteration: int, trials: list[Trial], trial: Trial, results: list[dict[str, Any]], **info: Any
+    ) -> None:
+        """All ranks have reported. ``results`` has what each of them did, by rank.
+
+        Other ranks than 0 send their metrics only if a callback has this method.
+        """
+
+    @property
+    def hears_all_ranks(self) -> bool:
+        """Whether it has :meth:`on_rank_results`."""
+        return type(self).on_rank_results is not Callback.on_rank_results
+
     def on_checkpoint(self, iteration: int, trials: list[Trial], trial: Trial, checkpoint: Any, **info: Any) -> None:
-        """A checkpoint was reported. It is committed in the background."""
+        """A checkpoint is saved, and can be read. It is in ``trial.checkpoint``, too."""
 
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """The training has finished."""
@@ -96,7 +115,7 @@ class LoggerCallback(Callback):
         """Another attempt starts."""
 
     def log_trial_save(self, trial: Trial) -> None:
-        """A checkpoint was reported."""
+        """A checkpoint is saved. It is in ``trial.checkpoint``."""
 
     def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, Any]) -> None:
         """Rank 0 has reported."""

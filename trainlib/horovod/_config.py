@@ -77,6 +77,8 @@ class HorovodConfig(BackendConfig):
 class HorovodBackend(Backend):
     """Runs a rendezvous server in rank 0's process, and gives every worker its rank and the server's address."""
 
+    share_cuda_visible_devices = True  # scripts pick the GPU of their local rank
+
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, HorovodConfig)
         members = worker_group.members

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
@@ -52,7 +53,7 @@ class HorovodTrainer(DataParallelTrainer):
         datasets: dict[str, Any] | None = None,
         dataset_config: DataConfig | None = None,
         preprocessor: Preprocessor | None = None,
-        resume_from_checkpoint: Checkpoint | None = None,
+        resume_from_checkpoint: Checkpoint | str | Path | None = None,
     ) -> None:
         """Describe a training. Nothing is started before ``fit()``.
 

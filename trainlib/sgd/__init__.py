@@ -1,4 +1,4 @@
-"""RaySGD v2 as its guide has it: one trainer for all frameworks, and what its training functions call."""
+"""RaySGD v2 as its guide has it: one trainer for all frameworks, its callbacks, and what its training functions call."""
 
 from trainlib.session import (
     get_dataset_shard,
@@ -9,11 +9,19 @@ from trainlib.session import (
     world_rank,
     world_size,
 )
+from trainlib.sgd._checkpoint_strategy import CheckpointStrategy
+from trainlib.sgd._iterator import SGDIterator
 from trainlib.sgd._trainer import Trainer
+from trainlib.sgd.callbacks import JsonLoggerCallback, SGDCallback, TBXLoggerCallback
 
 get_data_shard = get_dataset_shard
 
 __all__ = [
+    "CheckpointStrategy",
+    "JsonLoggerCallback",
+    "SGDCallback",
+    "SGDIterator",
+    "TBXLoggerCallback",
     "Trainer",
     "get_data_shard",
     "get_dataset_shard",

@@ -85,7 +85,7 @@ class ReportCheckpointCallback:
         self._fit, self._epochs, self._is_repeated = _fits, 0, False
         _fits += 1
         if self._resume and not running.checkpoint_was_asked_for:
-            self._resume_from(running.latest_checkpoint())
+            self._resume_from(running.resume_from)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras starts an epoch."""
@@ -103,7 +103,7 @@ class ReportCheckpointCallback:
     def _resume_from(self, checkpoint: Checkpoint | None) -> None:
         if checkpoint is None or checkpoint.get_internal_representation()[0] == "dict":
             return
-        saved = TensorflowCheckpoint(checkpoint.path)
+        saved = TensorflowCheckpoint.from_checkpoint(checkpoint)
         progress = saved.progress
         if progress is None or progress.fit < self._fit:
             return

@@ -11,6 +11,7 @@ ROOM = Room(
     config_class=TensorflowConfig,
     config_arguments=("tensorflow_config", "tensorflow_backend"),
     trainer="trainlib.tensorflow:TensorflowTrainer",
+    checkpoint="trainlib.tensorflow:TensorflowCheckpoint",
     packages=("tensorflow", "tf_keras"),
     extra="tensorflow",
 )

@@ -14,7 +14,7 @@ __all__ = ["accelerate", "backward", "prepare_optimizer"]
 
 
 @dataclass
-class _Accelerator:
+class Accelerator:
     """The mixed precision settings of one training function."""
 
     scaler: Any
@@ -35,7 +35,7 @@ def accelerate(amp: bool = False) -> None:
     """
     import torch
 
-    from trainlib.torch._model import get_device
+    from trainlib.torch._devices import get_device
 
     current: Any = session.current("accelerate")
     if hasattr(current, "accelerator"):
@@ -45,11 +45,11 @@ def accelerate(amp: bool = False) -> None:
     # Float16 gradients underflow and need scaling; on the CPU bfloat16 is used, which has the range of float32.
     device = get_device().type
     current.accelerator = (
-        _Accelerator(torch.amp.GradScaler(device) if amp and device == "cuda" else None) if amp else None
+        Accelerator(torch.amp.GradScaler(device) if amp and device == "cuda" else None) if amp else None
     )
 
 
-def _accelerator(function: str) -> _Accelerator | None:
+def _accelerator(function: str) -> Accelerator | None:
     """The accelerator of this training function. None if :func:`accelerate` was not called before."""
     current: Any = session.current(function)
     if not hasattr(current, "accelerator"):
@@ -63,24 +63,24 @@ def autocast_forward(model: torch.nn.Module, device: torch.device) -> torch.nn.M
 
     if _accelerator("prepare_model") is None:
         return model
+    from trainlib.torch._mixed_precision import MixedPrecisionForward
+
     dtype = torch.float16 if device.type == "cuda" else torch.bfloat16
-    forward = model.forward
-
-    def in_mixed_precision(*args: Any, **kwargs: Any) -> Any:
-        with torch.autocast(device.type, dtype=dtype):
-            outputs = forward(*args, **kwargs)
-        return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
-
-    model.forward = in_mixed_precision  # type: ignore[method-assign]
+    model.forward = MixedPrecisionForward(model, device.type, dtype)  # type: ignore[method-assign]
     return model
 
 
-def prepare_optimizer(optimizer: torch.optim.Optimizer) -> Any:
-    """Make an optimizer step with scaled gradients, where mixed precision needs it."""
+def prepare_optimizer(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """Make an optimizer step with scaled gradients, where mixed precision needs it.
+
+    What is returned is an ``Optimizer`` too: learning rate schedules and checkpoints take it.
+    """
     accelerator = _accelerator("prepare_optimizer")
     if accelerator is None or accelerator.scaler is None:
         return optimizer
-    return _ScaledOptimizer(optimizer, accelerator.scaler)
+    from trainlib.torch._mixed_precision import ScaledOptimizer
+
+    return ScaledOptimizer(optimizer, accelerator.scaler)
 
 
 def backward(loss: torch.Tensor) -> None:
@@ -90,16 +90,3 @@ def backward(loss: torch.Tensor) -> None:
         loss.backward()
     else:
         accelerator.scaler.scale(loss).backward()
-
-
-class _ScaledOptimizer:
-    def __init__(self, optimizer: torch.optim.Optimizer, scaler: Any) -> None:
-        self._optimizer = optimizer
-        self._scaler = scaler
-
-    def step(self, closure: Any = None) -> None:
-        self._scaler.step(self._optimizer, closure) if closure else self._scaler.step(self._optimizer)
-        self._scaler.update()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_optimizer"], name)

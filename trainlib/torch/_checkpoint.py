@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 import tempfile
-import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from trainlib.checkpoint import Checkpoint
+from trainlib.errors import CheckpointNotFoundError
 
 if TYPE_CHECKING:
     import torch
+    from ray.data.preprocessor import Preprocessor
 
 __all__ = ["TorchCheckpoint"]
 
 _FILE = "model.pt"
+_KEYS = ("model", "model_weights")
+"""Where a dict has a model."""
 
 
 class TorchCheckpoint(Checkpoint):
@@ -30,48 +32,78 @@ class TorchCheckpoint(Checkpoint):
         'Linear'
     """
 
-    @classmethod
-    def from_state_dict(cls, state_dict: dict[str, Any]) -> TorchCheckpoint:
-        """A checkpoint of a model's weights. The prefix that DistributedDataParallel adds is removed."""
-        return cls._save(_plain(state_dict))
+    kind = "torch"
 
     @classmethod
-    def from_model(cls, model: torch.nn.Module) -> TorchCheckpoint:
-        """A checkpoint of a whole model. Its class is pickled with it."""
-        return cls._save(getattr(model, "module", model))
+    def from_state_dict(cls, state_dict: dict[str, Any], *, preprocessor: Preprocessor | None = None) -> Self:
+        """A checkpoint of a model's weights. The prefix that DistributedDataParallel adds is removed.
+
+        Args:
+            state_dict: The weights.
+            preprocessor: A fitted preprocessor, to be applied before predicting.
+        """
+        return cls._save(_plain(state_dict), preprocessor)
 
     @classmethod
-    def _save(cls, what: Any) -> TorchCheckpoint:
+    def from_model(cls, model: torch.nn.Module, *, preprocessor: Preprocessor | None = None) -> Self:
+        """A checkpoint of a whole model. Its class is pickled with it.
+
+        Args:
+            model: The model. That inside of DistributedDataParallel is saved.
+            preprocessor: A fitted preprocessor, to be applied before predicting.
+        """
+        return cls._save(getattr(model, "module", model), preprocessor)
+
+    @classmethod
+    def _save(cls, what: Any, preprocessor: Preprocessor | None) -> Self:
         import torch
 
-        folder = tempfile.mkdtemp(prefix="trainlib-torch-")
-        torch.save(what, Path(folder) / _FILE)
-        made = cls(folder)
-        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)  # report() makes its own copy
+        made = cls._in_temporary_folder(tempfile.mkdtemp(prefix="trainlib-torch-"))
+        torch.save(what, Path(made.path) / _FILE)
+        made.set_preprocessor(preprocessor)
         return made
 
     def get_model(self, model: torch.nn.Module | None = None) -> torch.nn.Module:
         """The model. A checkpoint of a state dict needs a ``model`` to load it into.
+
+        A checkpoint of a dict has the model, or its state dict, under the key ``model`` or ``model_weights``.
 
         Raises:
             UntrustedCheckpointError: it is a whole model, with code, of somebody who is not known to be trusted.
         """
         import torch
 
-        with self.as_directory() as folder:
-            try:
-                saved = torch.load(Path(folder) / _FILE, weights_only=True, map_location="cpu")
-            except pickle.UnpicklingError:  # there is more in it than weights
-                self.require_trust()
-                saved = torch.load(Path(folder) / _FILE, weights_only=False, map_location="cpu")
+        saved = self._saved()
         if isinstance(saved, torch.nn.Module):
             return saved
         if model is None:
             raise ValueError(
                 "this checkpoint holds a state dict, not a model: pass the model to load it into, get_model(model)"
             )
-        model.load_state_dict(saved)
+        model.load_state_dict(_plain(saved))
         return model
+
+    def _saved(self) -> Any:
+        """The model or the state dict that is in it."""
+        import torch
+
+        if self._data is None:
+            with self.as_directory() as folder:
+                file = Path(folder) / _FILE
+                if file.exists():
+                    try:
+                        return torch.load(file, weights_only=True, map_location="cpu")
+                    except pickle.UnpicklingError:  # there is more in it than weights
+                        self.require_trust()
+                        return torch.load(file, weights_only=False, map_location="cpu")
+        saved = self.to_dict()
+        for key in _KEYS:
+            if key in saved:
+                return saved[key]
+        raise CheckpointNotFoundError(
+            f"this checkpoint has no model: it was not saved as a TorchCheckpoint, and its dict has neither {_KEYS[0]!r} nor "
+            f"{_KEYS[1]!r}. It has {', '.join(map(repr, saved)) or 'nothing'}"
+        )
 
 
 def _plain(state_dict: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import Field
 from trainlib._execution.backend import SHUTDOWN_S, Backend, BackendConfig
 from trainlib._execution.network import addresses_of, interface_with, listen
 from trainlib._execution.waiting import gather
+from trainlib.torch._devices import get_device
 
 if TYPE_CHECKING:
     from trainlib._execution.group import WorkerGroup
@@ -30,6 +31,7 @@ class TorchConfig(BackendConfig):
 
     framework: ClassVar[str] = "torch"
     state_module: ClassVar[str | None] = "trainlib.torch._state"
+    positions: ClassVar[tuple[str, ...]] = ("backend", "init_method", "timeout_s")
 
     backend: Literal["gloo", "nccl", "mpi"] | None = Field(
         default=None, description="The communication backend. Default: nccl with GPUs, else gloo."
@@ -47,6 +49,8 @@ class TorchConfig(BackendConfig):
 
 class TorchBackend(Backend):
     """Joins the workers into one process group."""
+
+    share_cuda_visible_devices = True
 
     def on_start(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         assert isinstance(backend_config, TorchConfig)
@@ -127,7 +131,7 @@ def _join(config: TorchConfig, host: str, port: int, address: str, places: dict[
         _store = dist.TCPStore(host, port, places["WORLD_SIZE"], is_master=False, timeout=timeout)
     cuda = torch.cuda.is_available()
     if cuda:
-        torch.cuda.set_device(places["LOCAL_RANK"] % torch.cuda.device_count())
+        torch.cuda.set_device(get_device())
     dist.init_process_group(
         backend=config.backend or ("nccl" if cuda else "gloo"),
         store=dist.PrefixStore("trainlib", _store),

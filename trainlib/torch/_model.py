@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib.torch._devices import get_device
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["get_device", "prepare_model"]
-
-
-def get_device() -> torch.device:
-    """The device of this worker: its GPU if it has one, else the CPU."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", torch.cuda.current_device())
+__all__ = ["prepare_model"]
 
 
 def prepare_model(

@@ -11,6 +11,7 @@ ROOM = Room(
     config_class=TorchConfig,
     config_arguments=("torch_config", "torch_backend"),
     trainer="trainlib.torch:TorchTrainer",
+    checkpoint="trainlib.torch:TorchCheckpoint",
     packages=("torch",),
     extra="torch",
 )

@@ -10,6 +10,11 @@ import torch.distributed
 import torch.nn.parallel
 import torch.utils.data
 
+# What PyTorch itself does to a process when it needs more of itself, for example for the first optimizer. It is no state of the
+# user's: see trainlib._execution.reset.left_behind.
+BROUGHT = ("mpmath", "optree", "sympy")
+REPLACED = ("torch.manual_seed",)
+
 
 @dataclass
 class TorchState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
@@ -48,7 +49,7 @@ class TorchTrainer(DataParallelTrainer):
         datasets: dict[str, Any] | None = None,
         dataset_config: DataConfig | None = None,
         preprocessor: Preprocessor | None = None,
-        resume_from_checkpoint: Checkpoint | None = None,
+        resume_from_checkpoint: Checkpoint | str | Path | None = None,
     ) -> None:
         """Describe a training. Nothing is started before ``fit()``.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, WithJsonSchema, field_validator, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from trainlib._positional import PositionalSettings
+from trainlib._ray_objects import described
 from trainlib.tune._search import SearchName
 from trainlib.tune.schedulers import (
     ASHAScheduler,
@@ -18,7 +20,7 @@ from trainlib.tune.schedulers import (
     TrialScheduler,
 )
 
-__all__ = ["SCHEDULERS", "TuneConfig"]
+__all__ = ["SCHEDULERS", "SchedulerName", "TuneConfig"]
 
 SchedulerName = Literal["fifo", "asha", "hyperband", "median"]
 
@@ -36,7 +38,7 @@ def _dropdown(names: Any) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(get_args(names))})
 
 
-class TuneConfig(BaseModel):
+class TuneConfig(PositionalSettings):
     """What a sweep optimises, how many trials it runs, how it samples them, and which it stops early.
 
     Example:
@@ -46,6 +48,19 @@ class TuneConfig(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
+
+    positions: ClassVar[tuple[str, ...]] = (
+        "mode",
+        "metric",
+        "search_alg",
+        "scheduler",
+        "num_samples",
+        "max_concurrent_trials",
+        "time_budget_s",
+        "reuse_actors",
+        "trial_name_creator",
+    )
+    elsewhere: ClassVar[dict[str, str]] = {"reuse_actors": "workers stay warm from trial to trial by themselves"}
 
     metric: str | None = Field(
         default=None, min_length=1, description="The reported metric that trials are compared by."
@@ -122,7 +137,7 @@ class TuneConfig(BaseModel):
         if isinstance(value, str) and value not in get_args(SearchName):
             raise ValueError(f"search_alg is {value!r}: use {', '.join(get_args(SearchName))}, or an Optuna sampler")
         if not isinstance(value, str) and not hasattr(value, "sample_relative"):
-            raise ValueError(f"search_alg is a {type(value).__name__}: pass a name, or a sampler from optuna.samplers")
+            raise ValueError(f"search_alg is {described(value)}: pass a name, or a sampler from optuna.samplers")
         return value
 
     @field_validator("scheduler")
@@ -133,7 +148,7 @@ class TuneConfig(BaseModel):
         if isinstance(value, str) and value not in SCHEDULERS:
             raise ValueError(f"scheduler is {value!r}: use {', '.join(SCHEDULERS)}, or a scheduler of trainlib.tune")
         if not isinstance(value, (str, TrialScheduler)):
-            raise ValueError(f"scheduler is a {type(value).__name__}: pass a name, or a scheduler of trainlib.tune")
+            raise ValueError(f"scheduler is {described(value)}: pass a name, or a scheduler of trainlib.tune")
         return value
 
     @model_validator(mode="after")

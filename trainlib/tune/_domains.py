@@ -16,6 +16,7 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+from trainlib._secrets import masked
 from trainlib.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ class Categorical(Domain):
     """One of several values of any type."""
 
     values: tuple[Any, ...]
+    name: str = ""
+    """The setting that it is for. By its name, it may be a secret."""
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -140,12 +143,18 @@ class Categorical(Domain):
 
     @cached_property
     def labels(self) -> list[Param]:
-        """The names of the values for samplers and plots: the values themselves where possible."""
-        if all(isinstance(value, (str, int, float, bool, type(None))) for value in self.values):
-            distinct = len(set(self.values)) == len(self.values)
-            if distinct and not any(isinstance(value, float) and math.isnan(value) for value in self.values):
-                return list(self.values)
-        names = [label(value) for value in self.values]
+        """The names of the values for samplers, plots and what is stored: the values themselves where possible.
+
+        Example:
+            >>> Categorical((1, 2)).labels, Categorical(("x", "y"), name="api_key").labels
+            ([1, 2], ['0: ********', '1: ********'])
+        """
+        values = [masked(value, self.name) for value in self.values]
+        if all(isinstance(value, (str, int, float, bool, type(None))) for value in values):
+            distinct = len(set(values)) == len(values)
+            if distinct and not any(isinstance(value, float) and math.isnan(value) for value in values):
+                return values
+        names = [label(value) for value in values]
         if len(set(names)) == len(names):
             return list(names)
         return [f"{index}: {name}" for index, name in enumerate(names)]

@@ -10,6 +10,9 @@ from trainlib._registry.attempts import Outcome
 
 __all__ = ["TrialState", "after_run", "at_end_of_sweep", "recalled"]
 
+# How attempts end early that are no failures: by a scheduler, or by a limit of RunConfig.
+_STOPPED = (Outcome.STOPPED, Outcome.TIME_LIMIT, Outcome.NAN, Outcome.DIVERGED)
+
 
 class TrialState(StrEnum):
     """Where a trial is in its life."""
@@ -23,7 +26,7 @@ class TrialState(StrEnum):
     TERMINATED = "terminated"
     """Its function returned, or reached what ``RunConfig.stop`` asks for."""
     STOPPED = "stopped"
-    """The scheduler ended it early. Not a failure."""
+    """The scheduler, or a limit of ``RunConfig``, ended it early. Not a failure."""
     ERROR = "error"
     """It failed, and its failure budget is spent."""
     CANCELLED = "cancelled"
@@ -60,10 +63,8 @@ def after_run(outcome: Outcome, error: BaseException | None, *, sweep_ends: bool
             return TrialState.CANCELLED
         case Outcome.PAUSED:
             return TrialState.TERMINATED if sweep_ends else TrialState.PAUSED
-        case Outcome.STOPPED:
-            return TrialState.STOPPED
         case _:
-            return TrialState.TERMINATED
+            return TrialState.STOPPED if outcome in _STOPPED else TrialState.TERMINATED
 
 
 def at_end_of_sweep(*, has_run: bool, failed: bool) -> TrialState:
@@ -85,8 +86,8 @@ def recalled(status: str, outcome: Outcome | None, *, resume_errored: bool) -> T
         resume_errored: Whether trials that failed are run again.
     """
     # One that had ended counts as such, even if its process was killed before it could end the run.
-    if status in ("FINISHED", "RUNNING") and outcome in (Outcome.FINISHED, Outcome.STOPPED):
-        return TrialState.STOPPED if outcome is Outcome.STOPPED else TrialState.TERMINATED
+    if status in ("FINISHED", "RUNNING") and outcome in (Outcome.FINISHED, *_STOPPED):
+        return TrialState.STOPPED if outcome in _STOPPED else TrialState.TERMINATED
     if status == "FINISHED":  # the sweep's time was over before it had its turn again
         return TrialState.TERMINATED
     if status == "FAILED" and not resume_errored:

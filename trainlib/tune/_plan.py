@@ -18,6 +18,7 @@ from trainlib.tune._point import Point
 from trainlib.tune._space import Space, leaves
 from trainlib.tune._trainable import Trainable
 from trainlib.tune._trial import SweepTrial
+from trainlib.tune.schedulers import TrialScheduler
 
 __all__ = ["SweepPlan"]
 
@@ -46,6 +47,7 @@ class SweepPlan:
         config, shown = self.trainable.config(tree), self.space.shown(tree)
         try:
             trainer = self.trainable.trainer(tree, self.run_fields)
+            self._scheduler.require_checkpoints(trainer.run_config.checkpoint_config)
             trial = SweepTrial(point, config, shown, trainer, metric=self.metric)
             if creator := self.config.trial_name_creator:
                 trial.name = str(creator(trial))
@@ -84,14 +86,19 @@ class SweepPlan:
             )
 
     @cached_property
+    def _scheduler(self) -> TrialScheduler:
+        """What the settings say about it; a sweep has a copy of its own."""
+        return self.config.make_scheduler()
+
+    @cached_property
     def metric(self) -> str | None:
         """What is optimised: as TuneConfig says, or else the scheduler."""
-        return self.config.metric or self.config.make_scheduler().metric
+        return self.config.metric or self._scheduler.metric
 
     @cached_property
     def mode(self) -> Literal["max", "min"] | None:
         """Whether a high or a low value of it is better."""
-        return self.config.mode or self.config.make_scheduler().mode
+        return self.config.mode or self._scheduler.mode
 
     @property
     def space_digest(self) -> str:

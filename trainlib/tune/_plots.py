@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from trainlib.tune._sweep import Sweep
 
-__all__ = ["load_plotting", "save_plots"]
+__all__ = ["artifact_path", "load_plotting", "save_plots"]
 
+_FOLDER = "plots"
 _DPI = 80
 _SIZE = (7.0, 4.0)
 
@@ -31,15 +32,25 @@ def load_plotting() -> None:
 
 def save_plots(sweep: Sweep, say: Callable[[str], None]) -> list[Path]:
     """Save the plots as artifacts of the sweep's run. Returns the local files."""
-    folder = sweep.run.log_dir / "plots"
+    folder = sweep.run.log_dir / _FOLDER
     try:
         drawn = draw(sweep.search.study, folder, sweep.metric or "") if sweep.metric else []
         for path in drawn:
-            sweep.run.client.log_artifact(sweep.run.run_id, str(path), "plots")
+            sweep.run.client.log_artifact(sweep.run.run_id, str(path), _FOLDER)
     except Exception as error:  # a sweep must not fail because a plot does
         say(f"the plots of the sweep could not be drawn: {error}")
         return []
     return drawn
+
+
+def artifact_path(plot: Path) -> str:
+    """Where a plot is among the artifacts of the sweep's run.
+
+    Example:
+        >>> artifact_path(Path("/tmp/plots/optimization_history.png"))
+        'plots/optimization_history.png'
+    """
+    return f"{_FOLDER}/{plot.name}"
 
 
 def draw(study: Study, folder: Path, metric: str) -> list[Path]:

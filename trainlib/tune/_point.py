@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainlib._secrets import masked
 from trainlib.tune._domains import Param, label
 
 __all__ = ["Path", "Point"]
@@ -31,13 +32,15 @@ class Point:
         return replace(self, changed={**self.changed, **changes})
 
     def dumps(self) -> str:
-        """The point as JSON. Objects that JSON has no form for are left out: see :meth:`loads`."""
+        """The point as JSON. Secrets that were computed, and objects that JSON has no form for, are left out: see :meth:`loads`."""
         return json.dumps(
             {
                 "number": self.number,
                 "params": self.params,
                 "distributions": self.distributions,
-                "computed": {name: _encoded(value) for name, value in self.computed.items() if _is_plain(value)},
+                "computed": {
+                    name: _encoded(value) for name, value in self.computed.items() if _may_be_stored(name, value)
+                },
                 "changed": [
                     [list(path), _encoded(value if _is_plain(value) else NotStored(label(value)))]
                     for path, value in self.changed.items()
@@ -49,7 +52,7 @@ class Point:
     def loads(cls, text: str) -> Point:
         """The point that :meth:`dumps` gave.
 
-        Objects that ``sample_from`` computed are missing, and are computed again. Objects that population based training
+        Objects and secrets that ``sample_from`` computed are missing, and are computed again. Objects that population based training
         chose are :class:`NotStored`, and the point has no config.
 
         Raises:
@@ -73,6 +76,10 @@ class NotStored:
     """An object that was not stored; only its label was."""
 
     label: str
+
+
+def _may_be_stored(name: str, value: Any) -> bool:
+    return _is_plain(value) and masked(value, name) == value
 
 
 def _is_plain(value: Any) -> bool:

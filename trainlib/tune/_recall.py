@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from trainlib._execution.causes import Cause
-from trainlib._registry.attempts import Outcome, recorded_attempts
+from trainlib._execution.reported import is_number
+from trainlib._registry.attempts import AttemptRecord, Outcome, recorded_attempts
 from trainlib._registry.client import connect
 from trainlib._registry.finding import find_recorded_run
 from trainlib._registry.recorded_sweep import RecordedSweep, RecordedTrial
+from trainlib._training.error_file import kept_error
 from trainlib.callbacks._mlflow import store_of
-from trainlib.errors import FormatError, TrainingFailedError
+from trainlib.errors import FormatError, TrainingFailedError, raised_in
+from trainlib.result import Result
 from trainlib.tune._life import TrialState, recalled
 from trainlib.tune._plan import SweepPlan
 from trainlib.tune._point import Point
@@ -27,14 +30,13 @@ def recall(plan: SweepPlan, sweep: RecordedSweep) -> list[SweepTrial]:
 
 def learn_from(trial: SweepTrial, search: Search, scheduler: TrialScheduler) -> None:
     """Let the sampler and the scheduler see what they would have seen of a trial."""
-    if scheduler.decides and trial.before is not None:
+    if scheduler.decides and trial.before is not None and trial.metric is not None:
         for row in trial.before.history:
-            if trial.metric in row and scheduler.time_attr in row:
+            if is_number(row.get(trial.metric)) and scheduler.time_attr in row:
                 scheduler.on_result(trial.number, row)  # what it says about it is past
     if trial.state.is_final:
-        score = trial.score if trial.error is None else None
         stopped = trial.state is TrialState.STOPPED
-        search.record_score(trial.point, score, iteration=trial.iteration, stopped=stopped)
+        search.record_score(trial.point, trial.final_score, iteration=trial.iteration, stopped=stopped)
 
 
 def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
@@ -49,6 +51,7 @@ def results_of(plan: SweepPlan, run_id: str) -> ResultGrid:
         mode=plan.mode,
         run_id=run_id,
         run_url=run.url,
+        trials_url=run.trials_url,
     )
 
 
@@ -64,11 +67,10 @@ def _recall(plan: SweepPlan, sweep: RecordedSweep, recorded: RecordedTrial) -> S
     outcome = attempts[-1].outcome if attempts else None
     trial.state = recalled(recorded.run.info.status, outcome, resume_errored=plan.resume_errored)
     if trial.state is TrialState.ERROR:
-        message = attempts[-1].message if attempts else ""
-        trial.error = TrainingFailedError(message or "it failed", cause=_cause_of(outcome))
+        trial.error = _recalled_error(attempts[-1] if attempts else None, trial.before)
     if trial.state.is_final:
         trial.result = trial.before
-        trial.result.error = trial.error
+        trial.result.error = raised_in(trial.error)
     return trial
 
 
@@ -82,6 +84,21 @@ def _point_of(recorded: RecordedTrial) -> Point:
         ) from None
 
 
-def _cause_of(outcome: Outcome | None) -> Cause:
+def _recalled_error(attempt: AttemptRecord | None, result: Result) -> TrainingFailedError:
+    """What a trial has failed with: as its last attempt says, and as the trial's folder has it, if that is on this machine."""
+    if attempt is None:
+        return TrainingFailedError("it failed", cause=Cause.USER)
+    failure = TrainingFailedError(
+        attempt.message or "it failed",
+        cause=_cause_of(attempt.outcome),
+        rank=attempt.rank,
+        node=attempt.node,
+        attempt=attempt.number,
+    )
+    failure.__cause__ = kept_error(result.log_dir) if result.log_dir is not None else None
+    return failure
+
+
+def _cause_of(outcome: Outcome) -> Cause:
     """The cause that a failed attempt was recorded with."""
-    return Cause(outcome.value) if outcome is not None and outcome.value in list(Cause) else Cause.USER
+    return Cause(outcome.value) if outcome.value in list(Cause) else Cause.USER

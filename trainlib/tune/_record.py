@@ -7,12 +7,18 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from trainlib._registry.attempts import AttemptRecord, Outcome
+from trainlib._registry.notes import Section, escaped
 from trainlib._registry.opening import open_run
 from trainlib._registry.recorded_sweep import RecordedSweep, RecordedTrial
 from trainlib._registry.run import RegisteredRun
+from trainlib._registry.run_file import write_run_file
+from trainlib._registry.statuses import status_after
 from trainlib._registry.sweeps import TrialRegistry
-from trainlib._registry.tags import FRAMEWORK, SWEEP_SPACE, SWEEP_SPENT, prefect_only
+from trainlib._registry.tags import FRAMEWORK, MLFLOW_NOTE, SWEEP_SPACE, SWEEP_SPENT, prefect_only
 from trainlib._registry.trial_points import point_tags
+from trainlib._registry.urls import trials_link
+from trainlib._registry.views import trials_view
+from trainlib._training.naming import sweep_name
 from trainlib._training.opening import with_mlflow_callback
 from trainlib.callbacks._mlflow import store_of
 from trainlib.tune._plan import SweepPlan
@@ -55,7 +61,7 @@ class SweepRecord:
         run = open_run(
             config,
             store=store_of(config),
-            default_name=f"{plan.trainable.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}",
+            default_name=sweep_name(plan.trainable.trained, plan.space.domains, datetime.now()),
             kind="sweep",
             run=plan.restored_run,
             flow_run_id=flow_run_id,
@@ -64,12 +70,15 @@ class SweepRecord:
             require=plan.require_same_space,
             say=say,
         )
-        return cls(run, prefect_only(tags) | extra)
+        note = "\n\n".join([*filter(None, [tags.get(MLFLOW_NOTE)]), _link_to_others(run)])
+        return cls(run, prefect_only(tags) | extra | {MLFLOW_NOTE: note})
 
     def describe(self, plan: SweepPlan, scheduler: TrialScheduler) -> bool:
         """Keep what the sweep is about to do. Gives whether an earlier process had done so, and begun trials."""
         before = self.run.client.get_run(self.run.run_id).data.tags if self.run.continued else {}
         self._spent_before = float(before.get(SWEEP_SPENT, "0"))
+        self._share_view(plan)
+        write_run_file(self.run, "sweep", "RUNNING")
         self.run.save_trainer(plan.settings)  # also of a restored one: its settings may be other ones than before
         if SWEEP_SPACE in before:
             return True
@@ -83,10 +92,17 @@ class SweepRecord:
             "mode": plan.mode,
             "num_samples": config.num_samples,
             "seed": config.seed,
+            **({"scheduler_seed": seed} if (seed := getattr(scheduler, "seed", None)) is not None else {}),
             "trials": plan.total,
         }
         self.run.describe(params, {SWEEP_SPACE: plan.space_digest})  # last: a sweep that has it can be restored
         return False
+
+    def _share_view(self, plan: SweepPlan) -> None:
+        """Let a link open MLflow's table of runs with the trials of this sweep, and the columns that matter."""
+        view = trials_view(self.run.run_id, list(plan.space.domains), metric=plan.metric, mode=plan.mode)
+        for tag, value in view.items():
+            self.run.patience(self.run.client.set_experiment_tag, self.run.experiment_id, tag, value)
 
     # -- trials ---------------------------------------------------------------------------------------
 
@@ -137,7 +153,12 @@ class SweepRecord:
             self._best_step = max(self._best_step + 1, ended)
             self.run.metrics.write(self._best_step, {f"best_{metric}": score}, time.time())
 
-    def close(self, error: BaseException | None) -> None:
-        """End the sweep's run."""
-        cancelled = error is not None and not isinstance(error, Exception)
-        self.run.close("FINISHED" if error is None else "KILLED" if cancelled else "FAILED")
+    def close(self, error: BaseException | None, trials: Section) -> None:
+        """End the sweep's run; ``trials`` is what its description says of them."""
+        write_run_file(self.run, "sweep", status_after(error))
+        self.run.close(status_after(error), [trials])
+
+
+def _link_to_others(run: RegisteredRun) -> str:
+    """What the description of a trial says: where the sweep's other trials are."""
+    return f"[All trials of {escaped(run.name)}]({trials_link(run.experiment_id, run.run_id)})"

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
+from trainlib._execution.reported import as_number
+from trainlib._flat import flattened
 from trainlib._registry.params import flat
 from trainlib.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["ResultGrid"]
 
@@ -37,15 +40,20 @@ class ResultGrid(Sequence[Result]):
         mode: Mode | None = None,
         run_id: str | None = None,
         run_url: str | None = None,
+        trials_url: str | None = None,
         flow_run_id: str | None = None,
     ) -> None:
         self._results = list(results)
-        self._metric = metric
-        self._mode = mode
+        self.metric = metric
+        """What trials are compared by, if TuneConfig says so."""
+        self.mode = mode
+        """``max`` if a high value of it is better, else ``min``."""
         self.run_id = run_id
         """The sweep's own MLflow run, the parent of the trials' runs."""
         self.run_url = run_url
-        """The page of that run in the MLflow UI."""
+        """The page of that run in the MLflow UI. Its description has a table of the trials, the best first."""
+        self.trials_url = trials_url
+        """The trials in MLflow's table of runs, the best first, with the metric and what was searched as columns."""
         self.flow_run_id = flow_run_id
         """The Prefect flow run."""
 
@@ -83,7 +91,8 @@ class ResultGrid(Sequence[Result]):
         scope: str = "last",
         filter_nan_and_inf: bool = True,
     ) -> Result:
-        """The best trial's result. Failed trials count only if all of them failed.
+        """The best trial's result. Failed trials count only if all of them failed, and one that a limit of RunConfig ended
+        because it diverged, or its metric was NaN, never does.
 
         Args:
             metric: the metric to compare by. Default: as in TuneConfig.
@@ -95,7 +104,7 @@ class ResultGrid(Sequence[Result]):
         Raises:
             ValueError: metric or mode is missing, or no trial has such a metric.
         """
-        metric, mode = metric or self._metric, mode or self._mode
+        metric, mode = metric or self.metric, mode or self.mode
         if metric is None or mode is None:
             raise ValueError(
                 "there is no metric and mode to compare by. Pass them, e.g. get_best_result('loss', 'min'), or set them in "
@@ -104,15 +113,38 @@ class ResultGrid(Sequence[Result]):
         if mode not in ("max", "min"):
             raise ValueError(f"mode is {mode!r}: use 'max' or 'min'")
         scored = []
-        for result in [result for result in self._results if result.error is None] or self._results:
+        sound = [each for each in self._results if each.stopped is None or not each.stopped.reason.is_divergence]
+        for result in [result for result in sound if result.error is None] or sound:
             value = score_of(result, metric, mode, scope)
             if value is not None and not (filter_nan_and_inf and not math.isfinite(value)):
                 scored.append((value, result))
         if not scored:
             reported = sorted({name for result in self._results for row in result.history for name in row})
             what = f"no trial reported a finite {metric!r}. They reported {', '.join(reported) or 'no metrics'}"
-            raise ValueError(f"{what}; {self.num_errors} of {len(self)} failed")
+            diverged = f", {len(self) - len(sound)} diverged" if len(sound) < len(self) else ""
+            raise ValueError(f"{what}; {self.num_errors} of {len(self)} failed{diverged}")
         return (max if mode == "max" else min)(scored, key=lambda pair: pair[0])[1]
+
+    def plot(self, metric: str | None = None, mode: Mode | None = None, ax: Axes | None = None) -> Axes:
+        """Draw how a metric went in each trial, the best one on top. A notebook shows it.
+
+        Args:
+            metric: which one. Default: as in TuneConfig, or else the first one that was reported.
+            mode: ``max`` if a high value is better, else ``min``. Default: as in TuneConfig.
+            ax: where to draw. Default: a new figure.
+
+        Raises:
+            ValueError: no trial reported a finite value of it.
+            ImportError: matplotlib is not installed.
+        """
+        from trainlib._drawing.plots import plot_grid
+
+        return plot_grid(self, metric, mode, ax)
+
+    def _repr_html_(self) -> str:
+        from trainlib._drawing.html import html_of_grid
+
+        return html_of_grid(self)
 
     def get_dataframe(self, filter_metric: str | None = None, filter_mode: Mode | None = None) -> pd.DataFrame:
         """One row per trial: its last metrics, and its config in columns ``config/...``.
@@ -127,15 +159,20 @@ class ResultGrid(Sequence[Result]):
         for result in self._results:
             metrics = dict(result.metrics or {})
             config = metrics.pop("config", {})
+            metrics = flattened(metrics)
             if filter_metric is not None:
-                having = [row for row in result.history if not math.isnan(row.get(filter_metric, math.nan))]
-                if having:
-                    pick = max if filter_mode == "max" else min
-                    metrics.update(pick(having, key=lambda row: row[filter_metric]))
+                metrics.update(_best_row(result, filter_metric, filter_mode))
             rows.append(
                 {**metrics, **{f"config/{key.replace('.', '/')}": value for key, value in flat(config).items()}}
             )
         return pd.DataFrame(rows)
+
+
+def _best_row(result: Result, metric: str, mode: Mode | None) -> dict[str, Any]:
+    """The row of a trial's best iteration; empty if the metric was never a number."""
+    scored = [(number, row) for row in result.history if (number := as_number(row.get(metric))) is not None]
+    scored = [(number, row) for number, row in scored if not math.isnan(number)]
+    return (max if mode == "max" else min)(scored, key=lambda pair: pair[0])[1] if scored else {}
 
 
 def score_of(result: Result, metric: str, mode: str, scope: str) -> float | None:
@@ -146,10 +183,9 @@ def score_of(result: Result, metric: str, mode: str, scope: str) -> float | None
         >>> [score_of(result, "loss", "min", scope) for scope in ("last", "avg", "all")]
         [3.0, 2.0, 1.0]
     """
-    values = [float(row[metric]) for row in result.history if metric in row]
+    values = [number for row in result.history if (number := as_number(row.get(metric))) is not None]
     if not values:
-        found = (result.metrics or {}).get(metric)
-        return float(found) if found is not None else None
+        return as_number(flattened(result.metrics or {}).get(metric))
     match scope:
         case "last":
             return values[-1]

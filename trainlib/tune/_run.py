@@ -83,7 +83,7 @@ def run(
     keep_checkpoints_num: int | None = None,
     storage_path: str | None = None,
     callbacks: list[Any] | None = None,
-    verbose: Literal[0, 1, 2] = 1,
+    verbose: Literal[0, 1, 2, 3] = 1,
     seed: int | None = None,
 ) -> ExperimentAnalysis:
     """Tune a function or a trainer. ``config`` is the config of the training function, with search spaces in it.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from trainlib.callbacks import Callback, Trial
+from trainlib.callbacks._guard import CallbackGuard
 
 __all__ = ["SharedCallbacks"]
 
@@ -16,18 +18,21 @@ class SharedCallbacks(Callback):
     A trial also tells that the experiment begins and ends; only the sweep knows when that is so.
     """
 
-    def __init__(self, callbacks: list[Callback]) -> None:
+    def __init__(self, callbacks: list[Callback], say: Callable[[str], None]) -> None:
+        """``say`` shows which callback has raised something. That never ends the sweep."""
         self._callbacks = callbacks
+        self.log_files = tuple(name for callback in callbacks for name in callback.log_files)
+        self._guard = CallbackGuard(say)
         self._trials: dict[str, Trial] = {}
         self._lock = threading.Lock()
 
     def begin(self, **about: Any) -> None:
         for callback in self._callbacks:
-            callback.setup(**about)
+            self._guard.call(callback, "setup", **about)
 
     def end(self) -> None:
         for callback in self._callbacks:
-            callback.on_experiment_end(list(self._trials.values()))
+            self._guard.call(callback, "on_experiment_end", list(self._trials.values()))
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         self._tell("on_trial_start", iteration, trial, info)
@@ -39,6 +44,15 @@ class SharedCallbacks(Callback):
         self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
     ) -> None:
         self._tell("on_trial_result", iteration, trial, {"result": result, **info})
+
+    def on_rank_results(
+        self, iteration: int, trials: list[Trial], trial: Trial, results: list[dict[str, Any]], **info: Any
+    ) -> None:
+        self._tell("on_rank_results", iteration, trial, {"results": results, **info})
+
+    @property
+    def hears_all_ranks(self) -> bool:
+        return any(callback.hears_all_ranks for callback in self._callbacks)
 
     def on_checkpoint(self, iteration: int, trials: list[Trial], trial: Trial, checkpoint: Any, **info: Any) -> None:
         self._tell("on_checkpoint", iteration, trial, {"checkpoint": checkpoint, **info})
@@ -52,5 +66,6 @@ class SharedCallbacks(Callback):
     def _tell(self, event: str, iteration: int, trial: Trial, info: dict[str, Any]) -> None:
         with self._lock:
             self._trials[trial.trial_id] = trial
+            trials = list(self._trials.values())
             for callback in self._callbacks:
-                getattr(callback, event)(iteration=iteration, trials=list(self._trials.values()), trial=trial, **info)
+                self._guard.call(callback, event, iteration=iteration, trials=trials, trial=trial, **info)

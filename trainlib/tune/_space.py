@@ -10,6 +10,7 @@ from typing import Any
 import cloudpickle
 from pydantic import BaseModel
 
+from trainlib._secrets import masked
 from trainlib.tune._domains import Categorical, Domain, Function, Grid, Param, label
 from trainlib.tune._point import NotStored, Path, Point
 from trainlib.tune._sample import as_domain
@@ -102,12 +103,12 @@ class Space:
         return config
 
     def shown(self, config: Any) -> dict[str, Any]:
-        """The params that vary between trials, by name, with short texts for objects."""
+        """The params that vary between trials, by name, with short texts for objects. Secrets are masked."""
         values: dict[str, Any] = {}
         for path, name in self._names.items():
             value = value_at(config, path)
             plain = isinstance(value, (str, int, float, bool, type(None)))
-            values[name] = value if plain else label(value)
+            values[name] = masked(value if plain else label(value), name)
         return values
 
     def _drawn(self, node: Any, path: Path, choose: Callable[[str, Domain], Param], prefix: str | None = None) -> Any:
@@ -243,7 +244,7 @@ def _parsed(node: Any, path: Path) -> Any:
                 f"param_space{_at(path)}: a grid_search inside another choice would be tried only in some trials. Use tune.choice "
                 "there, or move the grid_search out"
             )
-        return type(domain)(values)
+        return type(domain)(values, next((str(part) for part in reversed(path) if isinstance(part, str)), ""))
     if domain is not None:
         return domain
     if isinstance(node, BaseModel):

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
+from trainlib._autofilled import as_reported
 from trainlib._execution.causes import cause_of
-from trainlib._execution.waiting import CancelledInThreadError
+from trainlib._execution.reported import is_number
+from trainlib._execution.waiting import CancelledInThreadError, SuspendedInThreadError
 from trainlib._registry.attempts import Outcome
+from trainlib._registry.notes import Section
 from trainlib._registry.run import RegisteredRun
+from trainlib._registry.statuses import status_after
 from trainlib._training.display import Display
-from trainlib._training.history import FILLED_IN
 from trainlib._training.judges import Judge, Verdict
 from trainlib._training.opening import open_trial
 from trainlib._training.stopping import stops_all
 from trainlib._training.training import Training
-from trainlib.errors import CheckpointsNeededError, MetricNotReportedError
+from trainlib.errors import CheckpointsNeededError, MetricNotReportedError, raised_in
 from trainlib.result import Result
 from trainlib.tune._agenda import Agenda
 from trainlib.tune._life import TrialState, after_run, at_end_of_sweep
+from trainlib.tune._note import trials_section
 from trainlib.tune._plan import SweepPlan
+from trainlib.tune._plots import artifact_path
 from trainlib.tune._population import Exploit, exploit
 from trainlib.tune._recall import learn_from, recall
 from trainlib.tune._record import SweepRecord
@@ -41,7 +47,8 @@ class Sweep:
     calls :meth:`ended`.
     """
 
-    def __init__(self, plan: SweepPlan, record: SweepRecord) -> None:
+    def __init__(self, plan: SweepPlan, record: SweepRecord, warn: Callable[[str], None] = lambda text: None) -> None:
+        """``warn`` shows which callback has raised something."""
         self.plan = plan
         self.record = record
         self.trials = Trials()
@@ -52,7 +59,7 @@ class Sweep:
         self.scheduler = plan.config.make_scheduler()
         self.search = Search(plan.space, plan.config.search_alg, mode=plan.mode, seed=plan.config.seed)
         self._agenda = Agenda(plan, self.trials, self.search, self.scheduler)
-        self._callbacks = SharedCallbacks(list(plan.run_config.callbacks or ()))
+        self._callbacks = SharedCallbacks(list(plan.run_config.callbacks or ()), warn)
         self._lock = threading.RLock()
         self._metric_was_seen = False
         self._ending = False
@@ -65,15 +72,17 @@ class Sweep:
         flow_run_id: str | None,
         tags: Mapping[str, str],
         say: Callable[[str], None] = lambda text: None,
+        warn: Callable[[str], None] = lambda text: None,
     ) -> Sweep:
-        """Find or create the sweep's run, and take over what earlier processes did; ``say`` shows which of the two.
+        """Find or create the sweep's run, and take over what earlier processes did; ``say`` shows which of the two, and ``warn``
+        which callback has raised something.
 
         Raises:
             ValueError: the sweep that was asked for was begun with another param_space.
         """
         record = SweepRecord.open(plan, flow_run_id=flow_run_id, tags=tags, say=say)
         try:
-            sweep = cls(plan, record)
+            sweep = cls(plan, record, warn)
             if record.describe(plan, sweep.scheduler):
                 sweep._take_over()
             sweep._callbacks.begin(
@@ -143,7 +152,7 @@ class Sweep:
                 callbacks=[self._callbacks] if self.plan.run_config.callbacks else [],
             )
         except Exception as error:
-            trial.before = Result(run_id=run.run_id, run_url=run.url, log_dir=str(run.log_dir))
+            trial.before = Result(run_id=run.run_id, run_url=run.url, log_dir=run.log_dir)
             self.record.fail_trial(run, error, Outcome(cause_of(error)))
             raise
 
@@ -179,7 +188,7 @@ class Sweep:
         """What the scheduler says. A sweep that cannot compare its trials ends, and with it the trial."""
         metric = self.plan.metric
         with self._lock:
-            if metric is not None and metric not in result:
+            if metric is not None and not is_number(result.get(metric)):
                 if not self._metric_was_seen:
                     self._end(self._not_reported(result))
                 return Verdict.CONTINUE  # a scheduler has nothing to compare
@@ -192,7 +201,7 @@ class Sweep:
 
     def _not_reported(self, result: dict[str, Any]) -> MetricNotReportedError:
         metric = self.plan.metric
-        own = ", ".join(sorted(set(result) - FILLED_IN)) or "nothing"
+        own = ", ".join(sorted(map(str, as_reported(result)))) or "nothing"
         return MetricNotReportedError(
             f"the sweep optimises {metric!r}, but the training function reports {own}: report {metric!r} each time, or set "
             "TuneConfig.metric to one of these"
@@ -238,24 +247,25 @@ class Sweep:
             result = trial.training.so_far() if trial.training is not None else trial.before or Result()
             result.metrics = result.metrics or dict(trial.latest)
         trial.result = result
-        result.error = trial.error
+        result.error = raised_in(trial.error)
         result.metrics = {**(result.metrics or {}), "config": trial.config}
         self.scheduler.on_end(trial.number)
         if trial.state is TrialState.CANCELLED:
             return
-        score = trial.score if trial.error is None else None
         stopped = trial.state is TrialState.STOPPED
-        self.search.record_score(trial.point, score, iteration=trial.iteration, stopped=stopped)
+        self.search.record_score(trial.point, trial.final_score, iteration=trial.iteration, stopped=stopped)
         best = self.best()
         self.record.note_best(self.plan.metric, best.score if best is not None else None, self.trials.ended)
 
     def _close(self, trial: SweepTrial) -> None:
         """End a trial's run, and let go of what only a running trial needs."""
-        cancelled = trial.state is TrialState.CANCELLED
+        interrupted = None
+        if trial.state is TrialState.CANCELLED:
+            interrupted = SuspendedInThreadError() if trial.cancel.suspends else CancelledInThreadError()
         if trial.training is not None:
-            trial.training.close(trial.error or (CancelledInThreadError() if cancelled else None))
+            trial.training.close(trial.error or interrupted)
         elif trial.recorded is not None and trial.error is None:  # it did not have its turn again
-            self.record.end_trial(trial.recorded, "KILLED" if cancelled else "FINISHED")
+            self.record.end_trial(trial.recorded, status_after(interrupted))
         if not self.scheduler.needs_checkpoints:  # otherwise others may still go on from its checkpoints
             trial.release()
 
@@ -294,8 +304,15 @@ class Sweep:
             for trial in self.trials.running:
                 trial.cancel.set()
 
-    def close(self, error: BaseException | None) -> None:
-        """End the trials that wait, and the sweep's own run."""
+    def suspend(self) -> None:
+        """End all trials at once. They go on from their newest checkpoints when the sweep is resumed."""
+        with self._lock:
+            self._ending = True
+            for trial in (*self.trials.running, *self.trials.waiting):
+                trial.cancel.suspend()
+
+    def close(self, error: BaseException | None, plots: Sequence[Path] = ()) -> None:
+        """End the trials that wait, and the sweep's own run, whose description shows the trials and the plots."""
         try:
             for trial in self.trials.waiting:
                 has_run = trial.training is not None or trial.recorded is not None
@@ -305,7 +322,17 @@ class Sweep:
                     self._close(trial)
             self._callbacks.end()
         finally:
-            self.record.close(error)
+            self.record.close(error, self._described(plots))
+
+    def _described(self, plots: Sequence[Path]) -> Section:
+        return trials_section(
+            list(self.trials),
+            experiment_id=self.run.experiment_id,
+            run_id=self.run.run_id,
+            metric=self.metric,
+            mode=self.mode,
+            plots=[artifact_path(plot) for plot in plots],
+        )
 
     # -- what there is ------------------------------------------------------------------------------------
 
@@ -313,6 +340,11 @@ class Sweep:
     def run(self) -> RegisteredRun:
         """The sweep's own run, the parent of its trials' runs."""
         return self.record.run
+
+    @property
+    def trials_url(self) -> str:
+        """The table of its trials in the MLflow UI."""
+        return self.run.recorded.trials_url
 
     @property
     def metric(self) -> str | None:

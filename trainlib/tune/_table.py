@@ -13,8 +13,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from trainlib._training.history import FILLED_IN
-from trainlib._training.terminal import compact
+from trainlib._autofilled import as_reported
+from trainlib._flat import flattened
+from trainlib._training.notebook import MovingLine, is_notebook
+from trainlib._training.terminal import compact, in_full
 from trainlib.tune._domains import label
 from trainlib.tune._life import TrialState
 from trainlib.tune._sweep import Sweep
@@ -35,33 +37,56 @@ _STYLES = {
 
 
 class SweepTerminal:
-    """Shows a sweep in the terminal. The sweep's thread updates it; trials add their output from their own threads."""
+    """Shows a sweep in the terminal. The sweep's thread updates it; trials add their output from their own threads.
 
-    def __init__(self, name: str, verbose: int) -> None:
+    What workers print, and warnings, are shown at any ``verbose``: 0 shows nothing else, 1 the table, 2 also a line for each result, and 3 each
+    result in full.
+    """
+
+    def __init__(self, name: str, verbose: int, *, is_watched: bool = True) -> None:
+        """``is_watched`` is whether a person looks at this terminal. Otherwise it stays empty."""
         self.name = name
-        self._verbose = verbose
+        self._verbose = verbose if is_watched else 0
+        self._is_watched = is_watched
         self._console = Console(file=sys.stderr, highlight=False)
         self._live: Live | None = None
         self._shown = 0.0
+        self._line = MovingLine() if is_notebook() else None
         self._printed: set[int] = set()
 
     def say(self, text: str) -> None:
         if self._verbose:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        """Show what a person has to know, at any ``verbose``."""
+        if self._is_watched:
             self._console.print(Text(text, style="yellow"), soft_wrap=True)
 
     def output(self, number: int, rank: int, text: str, is_error: bool) -> None:
-        if not self._verbose:
+        if not self._is_watched:
             return
         if is_error or self._live is not None:
             self._console.print(Text.assemble((f"[trial {number} rank {rank}] ", "dim"), text), soft_wrap=True)
         else:
             print(f"[trial {number} rank {rank}] {text}", flush=True)
 
+    def result(self, number: int, result: dict[str, Any]) -> None:
+        """Show a result of a trial, if this shows results."""
+        if self._verbose < 2:
+            return
+        head = f"  iteration {result['training_iteration']}  {compact(result)}"
+        self._console.print(Text.assemble((f"trial {number}", "bold"), head), soft_wrap=True)
+        if self._verbose > 2:
+            self._console.print(in_full(result), soft_wrap=True)
+
     def update(self, sweep: Sweep) -> None:
         """Show the present state of the sweep."""
         if not self._verbose:
             return
-        if not self._console.is_terminal or self._verbose > 1:
+        if self._line is not None:
+            self._line.show(f"{self.name}{_head(sweep)}")
+        elif not self._console.is_terminal or self._verbose > 1:
             self._print_ended(sweep)
         if self._console.is_terminal and time.monotonic() - self._shown >= _REFRESH_S:
             if self._live is None:
@@ -78,7 +103,9 @@ class SweepTerminal:
             self._live = None
         if not self._verbose:
             return
-        if self._console.is_terminal:
+        if self._line is not None:
+            self._line.show(f"{self.name}{_head(sweep)}", at_once=True)
+        elif self._console.is_terminal:
             self._console.print(_table(self.name, sweep))
         else:
             self._print_ended(sweep)
@@ -104,7 +131,7 @@ class SweepTerminal:
 
 def own_metrics(trial: SweepTrial) -> dict[str, Any]:
     """The metrics that a trial's function reported last."""
-    return {key: value for key, value in trial.latest.items() if key not in FILLED_IN}
+    return flattened(as_reported(trial.latest))
 
 
 def rows_of(sweep: Sweep, most: int) -> list[dict[str, str]]:
@@ -139,7 +166,7 @@ def summary_of(sweep: Sweep) -> list[str]:
     if best is not None and best.result is not None and sweep.metric is not None:
         score = f"{sweep.metric} {label(best.score)}"
         lines.append(f"best: trial {best.number} · {described(best.shown)} · {score} · {best.result.run_url}")
-    lines.append(f"sweep: {sweep.run.url}")
+    lines.append(f"sweep: {sweep.trials_url}")
     return lines
 
 
@@ -167,13 +194,18 @@ def _table(name: str, sweep: Sweep) -> Group:
     for row in rows:
         state = TrialState(row["state"])
         table.add_row(*(row.get(column, "") for column in columns), style=_STYLES.get(state, ""))
+    more = len(sweep.trials) - len(rows)
+    parts: list[Any] = [Text.assemble((name, "bold"), _head(sweep)), table]
+    if more > 0:
+        parts.append(Text(f"and {more} more", style="dim"))
+    return Group(*parts)
+
+
+def _head(sweep: Sweep) -> str:
+    """How far a sweep is, on one line."""
     best = sweep.best()
     trials = sweep.trials
     head = f"  {trials.ended}/{sweep.plan.total or '∞'} trials, {len(trials.running)} running, {sweep.spent_s:.0f} s"
     if best is not None and sweep.metric is not None:
         head += f", best {sweep.metric} {label(best.score)} (trial {best.number})"
-    more = len(sweep.trials) - len(rows)
-    parts: list[Any] = [Text.assemble((name, "bold"), head), table]
-    if more > 0:
-        parts.append(Text(f"and {more} more", style="dim"))
-    return Group(*parts)
+    return head

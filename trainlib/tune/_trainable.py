@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from trainlib.config import RunConfig
+from trainlib._training.naming import function_name
+from trainlib.config import RunConfig, ScalingConfig
 from trainlib.errors import InvalidArgumentError
 from trainlib.session import report
 from trainlib.trainer import BaseTrainer, DataParallelTrainer
@@ -17,7 +18,7 @@ from trainlib.tune._domains import Categorical
 from trainlib.tune._sample import as_domain
 from trainlib.tune._space import Space, leaves, require_picklable
 
-__all__ = ["Trainable", "TunedByConfig"]
+__all__ = ["FunctionWithResources", "Trainable", "TunedByConfig"]
 
 _TRAINER = "trainer"
 _CONFIG = "train_loop_config"
@@ -28,6 +29,14 @@ class TunedByConfig:
     """A trainer that is tuned like a function: the search space is its config, without ``train_loop_config`` around it."""
 
     trainer: Any
+
+
+@dataclass(frozen=True)
+class FunctionWithResources:
+    """A training function, and what each of its trials reserves: ``tune.with_resources``."""
+
+    function: Callable[..., Any]
+    scaling_config: ScalingConfig
 
 
 class Trainable:
@@ -57,6 +66,12 @@ class Trainable:
         trainer = self.trainers[0]
         function = trainer.train_loop_per_worker
         return getattr(function, "__name__", "function") if self.is_function else type(trainer).__name__
+
+    @property
+    def trained(self) -> str:
+        """The training function, by name; the trainers, if the sweep chooses between several."""
+        function = function_name(self.trainers[0].train_loop_per_worker) if self._domain is None else None
+        return function or self.name
 
     @property
     def run_config(self) -> RunConfig:
@@ -162,6 +177,8 @@ def _as_trainer(value: Any) -> DataParallelTrainer:
         raise InvalidArgumentError(
             f"{type(value).__name__} cannot be tuned: pass a trainer that has a training function"
         )
+    if isinstance(value, FunctionWithResources):
+        return DataParallelTrainer(ReportingFunction(value.function), scaling_config=value.scaling_config)
     if callable(value) and not isinstance(value, type):
         return DataParallelTrainer(ReportingFunction(value))
     raise InvalidArgumentError(f"a Tuner got {value!r}: pass a trainer, or a training function")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import threading
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from trainlib._execution.waiting import Interruption
 from trainlib._registry.attempts import Outcome
+from trainlib._secrets import MASK
 from trainlib._training.training import Progress
-from trainlib.result import Result
+from trainlib.result import Result, Stopped, StopReason
 from trainlib.tune._domains import label
 from trainlib.tune._life import TrialState
 from trainlib.tune._point import Point
@@ -53,7 +55,7 @@ class SweepTrial:
         self.state = TrialState.PENDING
         self.training: Training | None = None
         """While its run is open."""
-        self.cancel = threading.Event()
+        self.cancel = Interruption()
         """Ends it at once, whatever it does."""
         self.result: Result | None = None
         self.before: Result | None = None
@@ -107,6 +109,23 @@ class SweepTrial:
         return float(value) if value is not None else None
 
     @property
+    def stopped(self) -> Stopped | None:
+        """Which limit of RunConfig has ended it, once it has ended."""
+        return self.result.stopped if self.result is not None else None
+
+    @property
+    def final_score(self) -> float | None:
+        """What a sampler learns from it. None if it failed, or ended in NaN: then it has no score worth learning from."""
+        is_nan = self.stopped is not None and self.stopped.reason is StopReason.NAN
+        return None if is_nan or self.error is not None else self.score
+
+    @property
+    def may_be_best(self) -> bool:
+        """Whether it has a score to compare, and has neither failed nor diverged."""
+        diverged = self.stopped is not None and self.stopped.reason.is_divergence
+        return self.error is None and not diverged and self.score is not None and math.isfinite(self.score)
+
+    @property
     def outcome(self) -> Outcome:
         """How its latest attempt ended, if it did not fail."""
         return self.training.outcome if self.training is not None else Outcome.FINISHED
@@ -139,12 +158,16 @@ def described(shown: dict[str, Any]) -> str:
 
 
 def default_name(number: int, shown: dict[str, Any]) -> str:
-    """A name for a trial's run and folder.
+    """What a trial's run in MLflow is called: it says what differs from the other trials. Secrets do not.
 
     Example:
         >>> default_name(7, {"model.lr": 0.01, "layers": 2})
-        '00007_lr=0.01,layers=2'
+        'trial 7 · lr=0.01 layers=2'
     """
-    params = ",".join(f"{name.rpartition('.')[2]}={label(value)}" for name, value in shown.items())
-    safe = "".join(char if char.isalnum() or char in "_-=.,+" else "_" for char in params)
-    return f"{number:05d}_{safe}"[:_LONGEST_NAME].rstrip("_,")
+    told = {name: label(value) for name, value in shown.items() if value != MASK}
+    params = " ".join(f"{name.rpartition('.')[2]}={_on_one_line(value)}" for name, value in told.items())
+    return f"trial {number} · {params}"[:_LONGEST_NAME].rstrip(" ·_,")
+
+
+def _on_one_line(text: str) -> str:
+    return "".join(char if char.isalnum() or char in "_-=.,+" else "_" for char in text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import threading
 from collections.abc import Iterator
 
@@ -61,11 +60,7 @@ class Trials:
 
     def best(self, mode: str | None) -> SweepTrial | None:
         """The trial that is best by now; None as long as none is."""
-        scored = [
-            (trial.score, trial)
-            for trial in self
-            if trial.score is not None and trial.error is None and math.isfinite(trial.score)
-        ]
+        scored = [(score, trial) for trial in self if trial.may_be_best and (score := trial.score) is not None]
         if not scored:
             return None
         return (max if mode == "max" else min)(scored, key=lambda pair: pair[0])[1]

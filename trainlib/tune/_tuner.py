@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainlib._training.opening import fingerprint_of
-from trainlib.config import RunConfig
+from trainlib._importing import without_collecting
+from trainlib._ray_objects import described, settings_from_ray
+from trainlib.config import RunConfig, RuntimeEnv
 from trainlib.errors import InvalidArgumentError, RunNotFoundError
 from trainlib.trainer import DataParallelTrainer
 from trainlib.tune._config import TuneConfig
-from trainlib.tune._plan import SweepPlan
 from trainlib.tune._portable import packed, unpacked
 from trainlib.tune._result_grid import ResultGrid
 from trainlib.tune._trainable import Trainable, merged
+
+if TYPE_CHECKING:
+    from trainlib.tune._plan import SweepPlan
 
 __all__ = ["Tuner"]
 
@@ -68,14 +72,15 @@ class Tuner:
         self._resume_errored = False
 
     def fit(self) -> ResultGrid:
-        """Run all trials, and wait for them to end. Runs as the Prefect flow ``tune``.
+        """Run all trials, and wait for them to end. Runs as the Prefect flow ``sweep``.
 
         Raises:
             ValueError: the settings do not fit together, e.g. a metric is missing. Raised before anything starts.
             MetricNotReportedError: trials do not report the metric to optimise.
             SweepFailedError: a trial failed, and ``FailureConfig.fail_fast`` is set.
         """
-        from trainlib.flows._fit import tune  # as Trainer.fit() does: a flow runs the sweep
+        with without_collecting():
+            from trainlib.flows._fit import tune  # as Trainer.fit() does: a flow runs the sweep
 
         self._results = tune(self)
         return self._results
@@ -96,12 +101,17 @@ class Tuner:
 
     @classmethod
     def restore(
-        cls, path: str | ResultGrid, trainable: Any = None, *, resume_errored: bool = False, **changes: Any
+        cls,
+        path: str | os.PathLike[str] | ResultGrid,
+        trainable: Any = None,
+        *,
+        resume_errored: bool = False,
+        **changes: Any,
     ) -> Tuner:
         """The tuner of an earlier sweep, to be continued: ``fit()`` runs what is left of it.
 
         Args:
-            path: the sweep's name, its MLflow run id, or its ResultGrid.
+            path: the sweep's name, its MLflow run id, its ResultGrid, or its folder, which has the folders of its trials.
             trainable: the trainer or function, if it has changed.
             resume_errored: whether to retry failed trials from their newest checkpoints.
             changes: other settings that have changed: ``param_space=``, ``tune_config=`` or ``run_config=``.
@@ -141,16 +151,16 @@ class Tuner:
         Raises:
             ValueError: the settings do not fit together.
         """
+        from trainlib._training.opening import fingerprint_of  # which imports Ray
+        from trainlib.tune._plan import SweepPlan
+
         scheduler = self.tune_config.make_scheduler()
         space = self._trainable.space(self._param_space)
         # An unreadable file is an error before anything starts.
         inspected = [(trainer, trainer.inspect_data()) for trainer in self._trainable.with_each_dataset(space)]
         scheduler.require_space(self._param_space)
-        if scheduler.needs_checkpoints and self.run_config.checkpoint_config.num_to_keep == 0:
-            raise ValueError(
-                f"{type(scheduler).__name__} resumes trials from checkpoints, but CheckpointConfig(num_to_keep=0) keeps none. "
-                "Raise num_to_keep, or leave it out"
-            )
+        for trainer in self._trainable.trainers:
+            scheduler.require_checkpoints(merged(trainer.run_config, self._run_fields).checkpoint_config)
         return SweepPlan(
             trainable=self._trainable,
             space=space,
@@ -178,6 +188,11 @@ class Tuner:
         """The trainer, or the first of several. Its workers can be warmed up."""
         return self._trainable.trainers[0]
 
+    @property
+    def trainers(self) -> tuple[DataParallelTrainer, ...]:
+        """All trainers that it chooses from."""
+        return tuple(self._trainable.trainers)
+
     def _dumps(self) -> bytes:
         """The settings that :meth:`restore` needs in another process. Callbacks are left out: they belong to this process."""
         import cloudpickle
@@ -196,16 +211,23 @@ class Tuner:
 def _as(model: Any, value: Any, name: str) -> Any:
     if value is None:
         return model()
+    if (settings := settings_from_ray(value, model.__name__)) is not None:
+        value = settings
     if isinstance(value, dict):
         return model(**value)
     if not isinstance(value, model):
-        raise InvalidArgumentError(f"{name} is a {type(value).__name__}: pass a {model.__name__}")
+        raise InvalidArgumentError(f"{name} is {described(value)}: pass a trainlib.tune.{model.__name__}")
     return value
 
 
 def _set_fields(config: RunConfig | dict[str, Any] | None) -> dict[str, Any]:
+    if (settings := settings_from_ray(config, "RunConfig")) is not None:
+        config = RunConfig(**settings)
     if config is None or isinstance(config, dict):
-        return dict(config or {})
+        fields = dict(config or {})
+        if isinstance(fields.get("runtime_env"), dict):
+            fields["runtime_env"] = RuntimeEnv(**fields["runtime_env"])  # which keeps its secrets out of what is saved
+        return fields
     if not isinstance(config, RunConfig):
         raise InvalidArgumentError(f"run_config is a {type(config).__name__}: pass a RunConfig")
     return {name: getattr(config, name) for name in config.model_fields_set}

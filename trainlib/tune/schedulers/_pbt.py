@@ -63,6 +63,7 @@ class PopulationBasedTraining(TrialScheduler):
         self._quantile = quantile_fraction
         self._resample = resample_probability
         self._factors = perturbation_factors
+        self.seed = seed
         self._rng = random.Random(seed)
         self._scores: dict[int, float] = {}
         self._times: dict[int, float] = {}

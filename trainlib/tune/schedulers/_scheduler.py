@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from trainlib._training.judges import Verdict
+
+if TYPE_CHECKING:
+    from trainlib.config import CheckpointConfig
 
 __all__ = ["FIFOScheduler", "TrialScheduler", "Verdict"]
 
@@ -92,6 +95,18 @@ class TrialScheduler:
         Raises:
             ValueError: what is missing in it.
         """
+
+    def require_checkpoints(self, config: CheckpointConfig) -> None:
+        """Refuse trials that keep no checkpoints, if the scheduler needs them.
+
+        Raises:
+            ValueError: it does, and a checkpoint that is in memory alone cannot be copied to another trial.
+        """
+        if self.needs_checkpoints and config.num_to_keep == 0:
+            raise ValueError(
+                f"{type(self).__name__} resumes trials from checkpoints, but CheckpointConfig(num_to_keep=0) keeps none. "
+                "Raise num_to_keep, or leave it out"
+            )
 
     def better_than(self, trial: int) -> int | None:
         """Whose weights a paused trial takes over before it goes on; None if it goes on with its own."""

@@ -1,0 +1,1 @@
+"""Warm workers: started before they are needed, kept for a while, and shared by the scripts of a platform."""

@@ -1,0 +1,1 @@
+"""The platform of one home folder: what ``trainlib up`` starts, and what scripts in that home join."""

@@ -1,0 +1,1 @@
+"""Predicting: a model of the registry over a dataset, sharded over Ray, to Parquet."""

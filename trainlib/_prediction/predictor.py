@@ -1,0 +1,129 @@
+"""What predicts, batch by batch, in each worker."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from trainlib._data.preprocessors import without_absent_labels
+from trainlib._rooms import checkpoint_class
+from trainlib._trainable import import_function
+from trainlib.checkpoint import Checkpoint
+from trainlib.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["BatchPredictor", "Recipe", "as_columns", "beside"]
+
+PREDICTION = "prediction"
+"""The column of predictions that have no name of their own."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a worker needs to predict."""
+
+    location: str
+    """The folder of the checkpoint, or what MLflow loads."""
+    is_checkpoint: bool
+    kind: str
+    """The framework whose class the checkpoint was reported as, such as ``torch``."""
+    function: str | None
+    """``module:function``. It is called with the checkpoint, or with MLflow's model. None: MLflow's model predicts by itself."""
+    preprocess: bool
+    kept_columns: tuple[str, ...]
+    import_path: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The variables by which the files are reached, with credentials."""
+
+
+class BatchPredictor:
+    """Loads a model once, and predicts with it batch by batch. Ray makes one in each worker."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        os.environ.update(recipe.environment)
+        sys.path.extend(path for path in recipe.import_path if path not in sys.path)
+        self._kept = list(recipe.kept_columns)
+        self._preprocessor = None
+        model: Any
+        if recipe.is_checkpoint:
+            model = checkpoint_class(recipe.kind)(
+                recipe.location, trust=True
+            )  # a training of this registry has written it
+            self._preprocessor = model.get_preprocessor() if recipe.preprocess else None
+        if recipe.function is None or not recipe.is_checkpoint:
+            model = _pyfunc(recipe)
+        self._predict = import_function(recipe.function)(model) if recipe.function is not None else model.predict
+
+    def __call__(self, batch: pd.DataFrame) -> pd.DataFrame:
+        kept = batch[self._kept].copy()
+        rows: Any = batch.copy()  # Ray's batches must not be changed, and some preprocessors change theirs
+        if self._preprocessor is not None:
+            preprocessor = without_absent_labels(self._preprocessor, batch.columns)
+            rows = preprocessor.transform_batch(rows) if preprocessor is not None else rows
+        return beside(kept, as_columns(self._predict(rows), len(batch)))
+
+
+def _pyfunc(recipe: Recipe) -> Any:
+    from mlflow import pyfunc
+
+    if not recipe.is_checkpoint:
+        return pyfunc.load_model(recipe.location)
+    with Checkpoint(recipe.location, trust=True).as_directory() as folder:
+        return pyfunc.load_model(folder)
+
+
+def as_columns(predicted: Any, rows: int) -> pd.DataFrame:
+    """What somebody's function returned for a batch, as columns.
+
+    Args:
+        predicted: A DataFrame, a dict of columns, or an array with one row for each row of the batch.
+        rows: How many rows the batch has.
+
+    Raises:
+        InvalidArgumentError: it has another number of rows, or is something else.
+
+    Example:
+        >>> as_columns([7, 1], 2)["prediction"].tolist(), list(as_columns([[0.2, 0.8]], 1).columns)
+        ([7, 1], ['prediction_0', 'prediction_1'])
+    """
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(predicted, pd.DataFrame):
+        columns = predicted.reset_index(drop=True)
+    elif isinstance(predicted, Mapping):
+        columns = pd.DataFrame({name: np.asarray(values).tolist() for name, values in predicted.items()})
+    else:
+        array = np.asarray(predicted)
+        if array.ndim not in (1, 2):
+            raise InvalidArgumentError(
+                f"the predictor returned a {type(predicted).__name__}. Return a DataFrame, a dict of columns, or an array with one "
+                "row for each row of the batch"
+            )
+        names = [PREDICTION] if array.ndim == 1 else [f"{PREDICTION}_{index}" for index in range(array.shape[1])]
+        columns = pd.DataFrame(array.reshape(len(array), -1), columns=names)
+    if len(columns) != rows:
+        raise InvalidArgumentError(
+            f"the predictor returned {len(columns)} rows for a batch of {rows}: return one for each"
+        )
+    return columns
+
+
+def beside(kept: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
+    """Columns of the dataset, and the predictions to their right.
+
+    Raises:
+        InvalidArgumentError: a column is in both.
+    """
+    import pandas as pd
+
+    if both := [name for name in predicted.columns if name in kept.columns]:
+        raise InvalidArgumentError(
+            f"the dataset has a column {both[0]!r}, and the predictor returned one, too. Leave it out of keep_columns"
+        )
+    return pd.concat([kept.reset_index(drop=True), predicted], axis=1)
