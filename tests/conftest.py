@@ -9,6 +9,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.alone import pytest_configure, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
+from tests.order import pytest_collection_modifyitems  # noqa: F401
 from tests.process_logs import pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
 
 # Here and not in the fixture: Prefect reads its settings when it is imported, which test modules do.
@@ -19,6 +21,7 @@ os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"  # on a busy machine, its 20 s are not enough
 os.environ["TRAINLIB_WORKER_IDLE_S"] = "600"  # so that a test finds the workers warm that one long before it has used
 os.environ["RAY_idle_worker_killing_time_threshold_ms"] = "600000"  # noqa: SIM112 (and Ray keeps those that read data)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of some hundred processes would compile trainlib anew
 for _address in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(_address, None)
 

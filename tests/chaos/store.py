@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
+
+from tests.stores import FolderStore
 
 FAILS = "fails"
 """While a file of this name is in a folder, every upload below that folder fails."""
 
 
-class ChaosFileSystem(LocalFileSystem):
+class ChaosFileSystem(FolderStore):
     """A local folder whose uploads can be made to fail. One that fails leaves half a file."""
 
     protocol = "chaos"
-    cachable = False
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -33,12 +33,6 @@ class ChaosFileSystem(LocalFileSystem):
             Path(rpath).write_bytes(data[: len(data) // 2])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), rpath)
         Path(rpath).write_bytes(data)
-
-    def get_file(self, rpath: str, lpath: str, callback: Any = None, outfile: Any = None, **kwargs: Any) -> None:
-        if Path(rpath).is_dir():
-            os.makedirs(lpath, exist_ok=True)
-        else:
-            Path(lpath).write_bytes(Path(rpath).read_bytes())
 
 
 fsspec.register_implementation("chaos", ChaosFileSystem, clobber=True)

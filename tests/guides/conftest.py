@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from trainlib import DataParallelTrainer, Result
+
 EXAMPLES = Path(__file__).parent / "examples"
 
 
@@ -22,26 +24,39 @@ class Ran:
     """Its global variables."""
     started: int
     """When it was started, in seconds as ``time.time()`` has them."""
+    results: list[Result]
+    """What each ``fit()`` gave, also where the guide does not keep it."""
 
     @property
     def lines(self) -> list[str]:
         return self.printed.splitlines()
 
     @property
-    def result(self) -> Any:
-        return self.names["result"]
+    def result(self) -> Result:
+        """What the last ``fit()`` gave."""
+        return self.results[-1]
 
 
 @pytest.fixture
-def run_example(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+def run_example(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
     """Runs an example by its name. Keywords replace a ``"..."`` of the guide."""
+
+    results: list[Result] = []
+    fit = DataParallelTrainer.fit
+
+    def remembered(trainer: DataParallelTrainer) -> Result:
+        results.append(fit(trainer))
+        return results[-1]
+
+    monkeypatch.setattr(DataParallelTrainer, "fit", remembered)
 
     def run(name: str, **left_open: str) -> Ran:
         capsys.readouterr()
+        results.clear()
         started = int(time.time())
         # As __main__, like a script: its functions are then sent to the workers by value.
         names = runpy.run_path(str(EXAMPLES / f"{name}.py"), init_globals=left_open, run_name="__main__")
-        return Ran(capsys.readouterr().out, names, started)
+        return Ran(capsys.readouterr().out, names, started, list(results))
 
     return run
 

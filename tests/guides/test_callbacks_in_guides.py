@@ -61,7 +61,8 @@ def test_the_last_result_of_a_trial_is_the_one_being_logged(example):
 
 
 def test_results_are_logged_to_mlflow_and_tensorboard(run_example):
-    result = run_example("mlflow_and_tensorboard").result
+    """Guide 001 includes ``mlflow_simple_example.py``."""
+    result = run_example("mlflow_simple_example").result
 
     client = MlflowClient(current_store().uri)
     runs = client.search_runs([client.get_experiment_by_name("train_experiment").experiment_id])

@@ -2,6 +2,9 @@
 
 import torch
 
+from trainlib._registry.client import connect
+from trainlib._registry.store import current_store
+
 
 def test_a_model_is_trained_in_mixed_precision(run_example):
     result = run_example("mixed_precision").result
@@ -17,7 +20,9 @@ def test_a_model_is_trained_in_mixed_precision(run_example):
 
 
 def test_a_reproducible_training_gives_the_same_numbers_again(run_example):
-    first, second = (run_example("reproducibility").result.metrics_dataframe for _ in range(2))
+    results = [run_example("reproducibility").result for _ in range(2)]
+    assert connect(current_store()).get_run(results[0].run_id).data.tags["trainlib.seeds"] == '{"0": 0, "1": 0}'
+    first, second = (result.metrics_dataframe for result in results)
     for name in ("loss", "numpy", "python"):
         assert first[name].tolist() == second[name].tolist()
         assert first[name].nunique() == 3

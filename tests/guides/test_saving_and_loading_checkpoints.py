@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from mlflow import MlflowClient
 
+from trainlib import Checkpoint
 from trainlib._registry.store import current_store
 
 
@@ -25,14 +26,32 @@ def test_the_last_checkpoint_is_the_dict_that_was_saved_and_what_the_guide_adds(
     }
     assert ran.lines[0] == str(saved)
     assert ran.lines[0].startswith("{'epoch': 4, 'model_weights': OrderedDict(")
-    torch.nn.Linear(4, 1).load_state_dict(saved["model_weights"])
+    model = torch.nn.Linear(4, 1)
+    model.load_state_dict(saved["model_weights"])
+    assert model(torch.ones(1, 4)).shape == (1, 1), "a process that has loaded it answers row by row"
 
 
 def test_a_checkpoint_is_a_local_directory_with_its_number(example):
-    kind, path = ast.literal_eval(example("saving_checkpoints").lines[1])
+    ran = example("saving_checkpoints")
+    kind, path = ast.literal_eval(ran.lines[1])
     assert kind == "local_path"
     assert Path(path).name == "checkpoint_000004"
     assert Path(path).is_dir()
+    assert (ran.result.log_dir / "checkpoints" / "checkpoint_000004").resolve() == Path(path)
+
+
+def test_the_result_has_the_last_and_the_best_checkpoints(example):
+    result = example("saving_checkpoints").result
+    assert isinstance(result.checkpoint, Checkpoint)
+    assert [checkpoint.to_dict()["epoch"] for checkpoint, _ in result.best_checkpoints] == [0, 1, 2, 3, 4]
+
+
+def test_metrics_of_all_workers_and_checkpoints_are_kept_where_the_run_config_says(run_example, tmp_path):
+    """Guide 003 includes ``report_metrics_and_save_checkpoints.py``."""
+    result = run_example("report_metrics_and_save_checkpoints", STORAGE=str(tmp_path)).result
+    assert result.metrics_dataframe["mean_loss"].tolist() == [0.5, 1.5, 2.5]
+    assert result.checkpoint.to_dict()["step"] == 2
+    assert Path(result.checkpoint.path).is_relative_to(tmp_path)
 
 
 def test_num_to_keep_0_writes_no_checkpoint(run_example, example, home):
@@ -43,7 +62,7 @@ def test_num_to_keep_0_writes_no_checkpoint(run_example, example, home):
             model.model_id for model in client.search_logged_models(experiments, max_results=1000)
         }
 
-    example("accessing_results")  # an example that writes some, to check that they would be found
+    example("saving_checkpoints")  # which writes some, to check that they would be found
     before = checkpoints()
     assert all(before)
     run_example("keeping_no_checkpoints")

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from trainlib import Checkpoint
-
 KEYS_IN_THE_GUIDE = {
     "_time_this_iter_s",
     "_timestamp",
@@ -40,11 +38,11 @@ KEYS_IN_THE_GUIDE = {
 
 @pytest.fixture
 def ran(example):
-    return example("accessing_results")
+    return example("configuring_with_session")
 
 
 def test_the_last_metrics_are_printed_with_all_that_is_filled_in(ran):
-    printed = ast.literal_eval(ran.printed[: ran.printed.index("}\n") + 1])
+    printed = ast.literal_eval(ran.printed[ran.printed.index("{") : ran.printed.index("}\n") + 1])
     assert printed == ran.result.metrics
     assert printed.keys() == KEYS_IN_THE_GUIDE
     assert {
@@ -60,9 +58,21 @@ def test_the_last_metrics_are_printed_with_all_that_is_filled_in(ran):
         "training_iteration": 2,
     }.items() <= printed.items()
     assert datetime.strptime(printed["date"], "%Y-%m-%d_%H-%M-%S") == datetime.fromtimestamp(printed["timestamp"])
-    assert 0 < printed["time_this_iter_s"] <= printed["time_total_s"]
+    assert printed["_time_this_iter_s"] > 0
+    assert 0 < printed["time_this_iter_s"] <= printed["time_total_s"] == printed["time_since_restore"]
+    assert re.fullmatch("[0-9a-f]{32}", printed["experiment_id"])
+    assert re.fullmatch("[0-9a-f]{5}_00000", printed["trial_id"])
+    assert printed["config"] == ran.result.config
+    assert [type(printed[name]) for name in ("timestamp", "_timestamp", "pid", "warmup_time")] == [int, int, int, float]
     assert printed["pid"] != os.getpid()
     assert re.fullmatch(r"\d+\.\d+\.\d+\.\d+", printed["node_ip"])
+
+
+def test_ids_and_the_config_look_as_in_the_guide(ran):
+    metrics = ran.result.metrics
+    assert re.fullmatch(r"[0-9a-f]{32}", metrics["experiment_id"])
+    assert re.fullmatch(r"[0-9a-f]{5}_\d{5}", metrics["trial_id"])
+    assert metrics["config"] == {"num_epochs": 2}, "as it was given to the trainer"
 
 
 def test_the_dataframe_has_a_row_for_each_iteration(ran):
@@ -70,18 +80,18 @@ def test_the_dataframe_has_a_row_for_each_iteration(ran):
     assert table["epoch"].tolist() == [0, 1]
     assert table["training_iteration"].tolist() == [1, 2]
     assert str(table) in ran.printed
+    assert set(table.columns) >= KEYS_IN_THE_GUIDE
+    last = table.iloc[-1]
+    assert {name: last[name] for name in KEYS_IN_THE_GUIDE} == ran.result.metrics
 
 
-def test_the_result_has_the_last_and_the_best_checkpoints_and_no_error(ran):
-    result = ran.result
-    assert isinstance(result.checkpoint, Checkpoint)
-    assert result.checkpoint.to_dict()["epoch"] == 1
-    assert [checkpoint.to_dict()["epoch"] for checkpoint, _ in result.best_checkpoints] == [0, 1]
-    assert [metrics["epoch"] for _, metrics in result.best_checkpoints] == [0, 1]
-    assert result.error is None
+def test_without_checkpoints_and_errors_the_result_has_none(ran):
+    assert ran.result.checkpoint is None
+    assert ran.result.best_checkpoints == []
+    assert ran.result.error is None
 
 
 def test_the_log_directory_is_a_local_one_named_after_the_trainer(ran):
-    assert ran.lines[-1] == ran.result.log_dir
+    assert ran.lines[-1] == str(ran.result.log_dir)
     assert Path(ran.result.log_dir).is_dir()
     assert re.match(r"TorchTrainer_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", Path(ran.result.log_dir).name)

@@ -9,9 +9,12 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +73,14 @@ def newest_run(registry: MlflowClient) -> Callable[[str], Any]:
 
 
 @pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training function that is stopped, and does not report any more, is ended soon: for tests of other things than that."""
+    from trainlib._execution import conversation
+
+    monkeypatch.setattr(conversation, "STOP_GRACE_S", 0.5)
+
+
+@pytest.fixture
 def flow_state() -> Callable[[str], str]:
     """The state type of a Prefect flow run, e.g. COMPLETED."""
 
@@ -88,6 +99,45 @@ def flow_state() -> Callable[[str], str]:
             return str(state.type.value)
 
     return read
+
+
+@dataclass
+class Webhook:
+    """A server on loopback that keeps what is posted to it, and a notification block of Prefect for it."""
+
+    block: str
+    """As a setting names it."""
+    posts: list[dict[str, str]] = field(default_factory=list)
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+    from trainlib.flows import _embedded as embedded
+
+    received = Webhook("custom-webhook/tests")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    embedded.start()
+    embedded.wait()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        CustomWebhookNotificationBlock(
+            name="tests",
+            url=f"http://127.0.0.1:{server.server_port}/secret-token",
+            json_data={"subject": "{{subject}}", "body": "{{body}}"},
+        ).save("tests", overwrite=True)
+        yield received
+        server.shutdown()
 
 
 class Driver:
@@ -139,6 +189,16 @@ def _clean_environment(own_server: bool, own_ray: bool) -> dict[str, str]:
     if not own_ray:
         environment["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
     return environment
+
+
+def joining_environment() -> dict[str, str]:
+    """The environment of a process that joins the session's Prefect server and its Ray, both of which are started."""
+    from trainlib.flows import _embedded as embedded
+
+    embedded.start()
+    embedded.wait()
+    cluster.connect()
+    return _clean_environment(own_server=False, own_ray=False)
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ SEAT = "seat"
 
 
 @contextmanager
-def extra_nodes(seats: Sequence[int]) -> Iterator[None]:
-    """Nodes with so many seats each, for as long as the block runs."""
+def extra_nodes(seats: Sequence[int], gpus: int = 0) -> Iterator[None]:
+    """Nodes with so many seats each, for as long as the block runs. They say that each has so many GPUs."""
     cluster.connect()
-    nodes = [_start(count) for count in seats]
+    nodes = [_start(count, gpus) for count in seats]
     try:
         yield
     finally:
@@ -27,11 +27,11 @@ def extra_nodes(seats: Sequence[int]) -> Iterator[None]:
             node.kill_all_processes(check_alive=False, allow_graceful=True, wait=True)
 
 
-def _start(seats: int) -> Node:
+def _start(seats: int, gpus: int) -> Node:
     settings = RayParams(
         gcs_address=ray.get_runtime_context().gcs_address,
         num_cpus=seats,
-        num_gpus=0,
+        num_gpus=gpus,
         resources={SEAT: seats},
         object_store_memory=150 * 1024**2,
         min_worker_port=0,

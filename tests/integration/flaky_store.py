@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
+
+from tests.stores import FolderStore
 
 ROOT = "FLAKY_STORE_ROOT"
 EVERY = "FLAKY_STORE_EVERY"
@@ -19,11 +20,10 @@ SECONDS = "FLAKY_STORE_SECONDS"
 """How long the upload of a checkpoint's file takes."""
 
 
-class FlakyFileSystem(LocalFileSystem):
+class FlakyFileSystem(FolderStore):
     """``flaky://bucket/path`` is the folder ``bucket/path`` below ``$FLAKY_STORE_ROOT``."""
 
     protocol = "flaky"
-    cachable = False
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -42,12 +42,6 @@ class FlakyFileSystem(LocalFileSystem):
             Path(rpath).write_text("half")
             raise OSError("503 SlowDown: the store is busy")
         Path(rpath).write_bytes(Path(lpath).read_bytes())
-
-    def get_file(self, rpath: str, lpath: str, callback: Any = None, outfile: Any = None, **kwargs: Any) -> None:
-        if Path(rpath).is_dir():
-            os.makedirs(lpath, exist_ok=True)
-        else:
-            Path(lpath).write_bytes(Path(rpath).read_bytes())
 
 
 fsspec.register_implementation("flaky", FlakyFileSystem, clobber=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import ray
 from ray.util import placement_group_table
 
-from trainlib._execution.pool import pool
+from trainlib._execution.pool.own_pool import pool
 
 
 def assert_nothing_left_behind() -> None:
@@ -26,5 +26,5 @@ def assert_nothing_left_behind() -> None:
 
 def _is_left(actor: dict) -> bool:
     """Whether it is one that a training should have ended. Ray Data has one or two of its own for the whole cluster."""
-    idle = {worker.actor._actor_id.hex() for workers in pool._idle.values() for worker in workers}
+    idle = {actor._actor_id.hex() for actor in pool.idle_actors}
     return actor["State"] == "ALIVE" and not actor["IsDetached"] and actor["ActorID"] not in idle

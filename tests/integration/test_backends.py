@@ -78,8 +78,10 @@ class Fault:
 
 
 SIDE_BY_SIDE = [
-    [Fault("is killed", 0, Cause.WORKER, True, 10)],
-    [Fault("is killed", 1, Cause.WORKER, True, 10)],
+    [
+        Fault("is killed", 0, Cause.WORKER, True, 10),
+        Fault("is killed", 1, Cause.WORKER, True, 10),
+    ],
     [Fault("raises", 1, Cause.USER, True, 10)],
     [Fault("returns early", 0, Cause.USER, False, 10)],
     [Fault("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10)],
@@ -162,6 +164,7 @@ def failure_of(backend: str, fault: Fault, folder: Path, gangs: int) -> Failure:
     return Failure(caught.value, time.time() - at, pid)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("faults", SIDE_BY_SIDE, ids=lambda faults: ", ".join(map(str, faults)))
 def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, faults):
     """Every fault meets every framework, in trainings that run side by side: most of their time is spent waiting.
@@ -172,11 +175,13 @@ def test_nothing_hangs_when_something_happens_to_a_rank(tmp_path, faults):
     """
     pairs = [(backend, fault) for fault in faults for backend in backends.BACKENDS]
     with ThreadPoolExecutor(len(pairs)) as threads:
-        failing = threads.map(lambda pair: failure_of(*pair, tmp_path, len(pairs)), pairs)
+        failing = [threads.submit(failure_of, *pair, tmp_path, len(pairs)) for pair in pairs]
         for backend, fault in pairs:
             if fault.what == "calls no collectives any more":
                 assert_stacks_tell(backend, fault, tmp_path)
-        failures = list(failing)
+    if errors := [error for each in failing if (error := each.exception())]:
+        raise BaseExceptionGroup("trainings that did not fail as they should have", errors)
+    failures = [each.result() for each in failing]
     for (backend, fault), failure in zip(pairs, failures, strict=True):
         error = failure.error
         assert_error_has_stacks(backend, fault, error)
@@ -222,7 +227,7 @@ EPOCHS = 6
 def train_and_die(config: dict) -> None:
     def die(epoch: int) -> None:
         if epoch == 3 and session.get_world_rank() == 1 and session.get_context().get_attempt() <= config["deaths"]:
-            while not Path(session.get_trial_dir(), "checkpoint_000003").exists():
+            while not Path(session.get_trial_dir(), "checkpoints", "checkpoint_000003").exists():
                 time.sleep(0.05)  # until rank 0's checkpoint of this epoch is kept
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -16,6 +16,7 @@ from tests.integration.test_runs_in_the_registry import opened
 from trainlib import CheckpointConfig, RunConfig, cli
 from trainlib import _storage as storage
 from trainlib._backup import back_up, put_back
+from trainlib._cli.exit_codes import ExitCode
 from trainlib._format import FORMAT
 from trainlib._home import FORMAT_FILE
 from trainlib._registry import tags
@@ -58,7 +59,7 @@ def save_checkpoint(run: RegisteredRun, index: int, folder: Path) -> None:
     run.checkpoints.commit_in_background(index, pending, str(staged), upload=upload, flush_metrics=lambda: None)
     while run.checkpoints.wait(timeout=5.0):
         pass
-    run.checkpoints.prune()
+    run.checkpoints.kept.prune()
 
 
 def test_a_home_in_use_is_copied_and_goes_on_elsewhere(own_home, tmp_path, monkeypatch):
@@ -126,7 +127,7 @@ def test_the_command_line_copies_a_home_and_says_what_is_missing(home, tmp_path,
     opened("to-copy").close("FINISHED")
     assert cli.main(["backup", str(tmp_path / "copy")]) == 0
     assert f"{home} is copied to {tmp_path / 'copy'}" in capsys.readouterr().out
-    assert cli.main(["restore", str(tmp_path / "nothing")]) == 1
+    assert cli.main(["restore", str(tmp_path / "nothing")]) == ExitCode.NOT_FOUND
     assert "is not a complete backup" in capsys.readouterr().err
 
 

@@ -14,6 +14,7 @@ from trainlib import (
     CheckpointConfig,
     DataParallelTrainer,
     FailureConfig,
+    Result,
     RunConfig,
     ScalingConfig,
     TrainingFailedError,
@@ -63,28 +64,17 @@ def test_more_nodes_than_there_are():
         ).fit()
 
 
-def reports_text() -> None:
-    session.report({"loss": 0.5, "phase": "warm-up"})
-
-
 def reports_vector() -> None:
     import torch
 
     session.report({"loss": torch.zeros(3)})
 
 
-@pytest.mark.parametrize(
-    ("kind", "function", "message"),
-    [
-        (DataParallelTrainer, reports_text, "metric 'phase' is 'warm-up', a str: report() takes numbers"),
-        (TorchTrainer, reports_vector, "metric 'loss' is a Tensor of shape (3,): report() takes single numbers"),
-    ],
-)
-def test_a_metric_that_is_not_a_number(kind, function, message):
+def test_a_metric_that_belongs_into_a_checkpoint():
     with pytest.raises(TrainingFailedError) as caught:
-        kind(function, scaling_config=TWO).fit()
+        TorchTrainer(reports_vector, scaling_config=TWO).fit()
     assert isinstance(caught.value.__cause__, MetricError)
-    assert message in str(caught.value)
+    assert "metric 'loss' is a Tensor of shape (3,). Put tensors in a checkpoint" in str(caught.value)
 
 
 def reports_non_finite() -> None:
@@ -143,7 +133,8 @@ def test_a_training_function_that_cannot_be_sent_to_the_workers():
             session.report({"epoch": 0})
 
     with pytest.raises(
-        TypeError, match=r"train_func or its config cannot be sent to the workers: cannot pickle '_thread"
+        TypeError,
+        match=r"the training function train_func cannot be sent to the workers: it uses the variable lock of ",
     ):
         DataParallelTrainer(train_func, scaling_config=TWO).fit()
 
@@ -166,7 +157,7 @@ def raises_beside_a_busy_rank() -> None:
 
 
 def test_a_busy_rank_does_not_hide_another_ones_error():
-    config = RunConfig(failure_config=FailureConfig(max_failures=3))
+    config = RunConfig(failure_config=FailureConfig(max_failures=3, retry_user_errors="never"))
     with pytest.raises(TrainingFailedError, match=r"rank 1 .* raised ValueError: a banana") as caught:
         DataParallelTrainer(raises_beside_a_busy_rank, scaling_config=TWO, run_config=config).fit()
     assert caught.value.cause is Cause.USER
@@ -196,6 +187,10 @@ def test_a_run_is_restored_by_what_made_it():
     sweep = Tuner(quick, run_config=RunConfig(verbose=0)).fit()
     with pytest.raises(TypeError, match=r"is a sweep: restore it with Tuner.restore"):
         DataParallelTrainer.restore(sweep.run_id)
+    folder = sweep[0].log_dir.parent
+    assert len(Tuner.restore(folder).get_results()) == 1
+    with pytest.raises(TypeError, match=r"is the folder of a sweep\. Get its results with Tuner\.restore"):
+        Result.from_path(folder)
     again = DataParallelTrainer.restore(result, scaling_config=TWO)
     assert (again.restored_run, again.scaling_config.num_workers) == (result.run_id, 2)
 

@@ -7,13 +7,15 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from prefect import flow, runtime
 from prefect.client.orchestration import get_client
-from prefect.states import Cancelling
+from prefect.states import AwaitingRetry, Cancelled, Cancelling, Suspended
 
 from tests.integration import flaky_store
 from tests.integration.leftovers import assert_nothing_left_behind
@@ -21,6 +23,9 @@ from tests.integration.shown_sweeps import children
 from trainlib import Checkpoint, DataParallelTrainer, RunConfig, session, trainable, tune
 from trainlib._registry.logged_models import read_checkpoints
 from trainlib.errors import TrainingCancelledError
+from trainlib.flows import _embedded as embedded
+
+pytestmark = pytest.mark.alone
 
 WITHIN_S = 10
 """How soon a cancelled run has to be over."""
@@ -30,6 +35,18 @@ def cancel(flow_run_id: str) -> None:
     """What the button Cancel of the Prefect UI does."""
     with get_client(sync_client=True) as client:
         client.set_flow_run_state(UUID(flow_run_id), Cancelling())
+
+
+def suspend(flow_run_id: str) -> None:
+    """What the button Suspend of the Prefect UI does, with the timeout that it proposes."""
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(UUID(flow_run_id), Suspended(timeout_seconds=300), force=True)
+
+
+def retry(flow_run_id: str) -> None:
+    """What the button Retry of the Prefect UI does."""
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(UUID(flow_run_id), AwaitingRetry(message="Retry from the UI"), force=True)
 
 
 @trainable
@@ -71,6 +88,8 @@ def interrupt(folder, newest_run) -> Callable[..., list[float]]:
         if how == "cancel":
             cancel(flow_run_id)
             (folder / "cancelled").touch()
+        elif how == "cancel the caller":
+            cancel((folder / "caller").read_text())
         else:
             os.kill(os.getpid(), signal.SIGINT if how == "Ctrl-C" else signal.SIGTERM)
 
@@ -121,6 +140,43 @@ def test_a_training_that_is_ended_keeps_the_checkpoints_that_are_being_uploaded(
         result = trainer.fit()
         assert result.run_id == run.info.run_id, "the same run goes on"
         assert result.metrics["start"] == 2, "from its newest checkpoint"
+
+
+def test_a_training_ends_when_a_flow_that_called_it_is_cancelled(
+    folder, interrupt, registry, newest_run, flow_state, capsys
+):
+    name = f"caller-cancelled-{os.getpid()}"
+    raised: list[BaseException] = []
+
+    @flow
+    def inner() -> None:
+        try:
+            DataParallelTrainer(
+                train_func, train_loop_config={"folder": str(folder)}, run_config=run_config(name)
+            ).fit()
+        except TrainingCancelledError as error:
+            raised.append(error)
+
+    @flow(flow_run_name="nightly")
+    def outer() -> Any:
+        (folder / "caller").write_text(str(runtime.flow_run.id))
+        inner()
+        return Cancelled() if raised else None
+
+    embedded.start()
+    embedded.wait()
+    sent = interrupt(name, "cancel the caller")
+    outer(return_state=True)
+    assert time.monotonic() - sent[0] < WITHIN_S
+    (error,) = raised
+    assert "'nightly'" in str(error)
+    run = newest_run(name)
+    assert saved(registry, run) == [0, 1]
+    assert run.info.status == "KILLED"
+    assert flow_state(run.data.tags["trainlib.flow_run_id"]) == "CANCELLED"
+    assert flow_state((folder / "caller").read_text()) == "CANCELLED"
+    assert "could not be saved" not in capsys.readouterr().err
+    assert_nothing_left_behind()
 
 
 def reports_fast(config: dict[str, Any]) -> None:
@@ -218,55 +274,104 @@ def test_a_sweep_that_is_cancelled_keeps_the_checkpoints_of_its_trials(
 
 SERVE = """
     import prefect
-    from trainlib.flows import train, tune
+    from trainlib.flows import sweep, train
 
     if __name__ == "__main__":
-        prefect.serve(train.to_deployment("cancelled"), tune.to_deployment("cancelled"))
+        prefect.serve(train.to_deployment("cancelled"), sweep.to_deployment("cancelled"))
 """
 
 
-def test_runs_of_deployments_that_are_cancelled_keep_their_checkpoints(
-    driver, folder, registry, newest_run, flow_state
+def test_runs_of_deployments_are_suspended_resumed_cancelled_and_retried_as_in_the_ui(
+    driver, folder, registry, newest_run, flow_state, webhook
 ):
-    """Prefect's runner ends their processes with SIGTERM."""
+    """Prefect's runner ends the processes of those that are cancelled with SIGTERM. Those that are suspended end themselves."""
+    environment = {flaky_store.ROOT: str(folder), "TRAINLIB_NOTIFY_BLOCK": webhook.block}
     root = str(Path(__file__).parents[2])
-    served = driver(SERVE, PYTHONPATH=root, PREFECT_RUNNER_POLL_FREQUENCY="1", **{flaky_store.ROOT: str(folder)})
-    names = {flow: f"cancelled-{flow}-deployment-{os.getpid()}" for flow in ("train", "tune")}
-    training = {
+    served = driver(SERVE, PYTHONPATH=root, PREFECT_RUNNER_POLL_FREQUENCY="1", **environment)
+    names = {flow: f"cancelled-{flow}-deployment-{os.getpid()}" for flow in ("train", "sweep")}
+    trainer = {
+        "kind": "function",
         "train_loop": "tests.integration.test_cancel:train_func",
-        "framework": "function",
         "train_loop_config": {"folder": str(folder)},
     }
-    specs = {
-        "train": {**training, "run_config": run_config(names["train"]).model_dump(mode="json")},
-        "tune": {
-            "train": {**training, "run_config": run_config(names["tune"]).model_dump(mode="json")},
-            "param_space": {"train_loop_config": {"x": {"grid_search": [1, 2]}}},
-        },
+    space = {"param_space": {"train_loop_config": {"x": {"grid_search": [1, 2]}}}}
+    parameters = {
+        flow: {
+            "trainer": trainer,
+            "name": name,
+            "run_config": run_config(name).model_dump(
+                mode="json", include={"storage_path", "experiment_name", "verbose"}
+            ),
+            **(space if flow == "sweep" else {}),
+        }
+        for flow, name in names.items()
     }
     with get_client(sync_client=True) as client:
         served.wait_for(lambda: "Your deployments are being served" in served.output)
-        for flow, spec in specs.items():
+        for flow, given in parameters.items():
             deployment = client.read_deployment_by_name(f"{flow}/cancelled")
-            client.create_flow_run_from_deployment(deployment.id, parameters={"spec": spec})
-    served.wait_for(lambda: len(list(folder.glob("reported-*"))) == 3)
+            client.create_flow_run_from_deployment(deployment.id, parameters=given)
 
-    runs = {flow: newest_run(name) for flow, name in names.items()}
-    flow_runs = {flow: run.data.tags["trainlib.flow_run_id"] for flow, run in runs.items()}
+    def wait_until_reported() -> None:
+        served.wait_for(lambda: len(list(folder.glob("reported-*"))) == 3)
+        for reported in folder.glob("reported-*"):
+            reported.unlink()
+
+    def recorded() -> list[Any]:
+        """The runs of the training, the sweep and its trials."""
+        runs = [newest_run(name) for name in names.values()]
+        return [*runs, *children(registry, runs[1].info.run_id)]
+
+    def assert_all_are(status: str) -> None:
+        runs = recorded()
+        assert [run.info.status for run in runs] == [status] * 4
+        assert [saved(registry, run) for run in runs if run is not runs[1]] == [[0, 1]] * 3
+
+    wait_until_reported()
+    began = [run.info.run_id for run in recorded()]
+    flow_runs = [newest_run(name).data.tags["trainlib.flow_run_id"] for name in names.values()]
+    with get_client(sync_client=True) as client:
+        for flow_run in flow_runs:
+            suspend(flow_run)
+        served.wait_for(lambda: served.output.count("is paused") == 2)
+        assert_all_are("SCHEDULED")
+        assert_nothing_left_behind()
+        for flow_run in flow_runs:
+            state = client.read_flow_run(UUID(flow_run)).state
+            assert state.name == "Suspended"
+            assert state.state_details.pause_timeout > datetime.now(UTC) + timedelta(days=29)
+            assert "Resume goes on from the newest checkpoint" in state.message
+            client.resume_flow_run(UUID(flow_run))
+
+    wait_until_reported()
     sent = time.monotonic()
-    for flow_run in flow_runs.values():
+    for flow_run in flow_runs:
         cancel(flow_run)
     served.wait_for(lambda: served.output.count("was terminated") == 2)
     assert time.monotonic() - sent < WITHIN_S
     # The runner looks every 3 s whether the processes have ended, which end their connections to Ray first.
-    served.wait_for(lambda: {flow_state(flow_run) for flow_run in flow_runs.values()} == {"CANCELLED"}, timeout=20)
-    trials = children(registry, runs["tune"].info.run_id)
-    for run in (newest_run(names["train"]), *trials):
-        assert run.info.status == "KILLED"
-        assert saved(registry, run) == [0, 1]
-    assert newest_run(names["tune"]).info.status == "KILLED"
+    served.wait_for(lambda: {flow_state(flow_run) for flow_run in flow_runs} == {"CANCELLED"}, timeout=20)
+    assert_all_are("KILLED")
+    assert '"outcome": "suspended"' in newest_run(names["train"]).data.tags["trainlib.attempt.001"]
+    assert '"outcome": "cancelled"' in newest_run(names["train"]).data.tags["trainlib.attempt.002"]
+
+    (folder / "go_on").touch()
+    for flow_run in flow_runs:
+        retry(flow_run)
+    served.wait_for(lambda: {flow_state(flow_run) for flow_run in flow_runs} == {"COMPLETED"})
+    assert [run.info.run_id for run in recorded()] == began, "the same runs go on"
+    assert {run.info.status for run in recorded()} == {"FINISHED"}
+    assert newest_run(names["train"]).data.metrics == {"epoch": 2, "start": 2}, "from the newest checkpoint"
     with get_client(sync_client=True) as client:
-        for flow_run in flow_runs.values():
+        for flow_run in flow_runs:
             states = [state.type.value for state in client.read_flow_run_states(UUID(flow_run))]
             assert "CRASHED" not in states, states
     assert "could not be saved" not in served.output
+    titles = [f"{names['train']} · 1 worker", f"{names['sweep']} · 2 trials"]
+    served.wait_for(lambda: len(webhook.posts) >= 4, timeout=20)
+    posted = sorted(post["subject"] for post in webhook.posts)
+    assert posted == sorted(f"{how}: {title}" for how in ("Cancelled", "Completed") for title in titles)
+    (of_training,) = (post["body"] for post in webhook.posts if post["subject"] == f"Completed: {titles[0]}")
+    assert of_training.startswith("Finished · last ")
+    assert f"/runs/flow-run/{flow_runs[0]}" in of_training
+    assert began[0] in of_training, "the link to MLflow"

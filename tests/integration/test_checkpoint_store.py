@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from trainlib import CheckpointConfig
-from trainlib._registry import checkpoints
+from trainlib._registry import checkpoint_files
 from trainlib._registry.checkpoints import CheckpointStore
 from trainlib._registry.logged_models import read_checkpoints
 
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch):
-    monkeypatch.setattr(checkpoints, "PAUSES_S", (0.05, 0.05))
+    monkeypatch.setattr(checkpoint_files, "PAUSES_S", (0.05, 0.05))
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def new_store(registry, tmp_path):
 
 
 def stage(store: CheckpointStore, index: int) -> str:
-    folder = Path(store.make_staging_folder()) / f"of-{index}" / f"checkpoint_{index:06d}"
+    folder = Path(store.files.make_staging_folder()) / f"of-{index}" / f"checkpoint_{index:06d}"
     folder.mkdir(parents=True)
     (folder / "weights").write_text(str(index))
     return str(folder)
@@ -65,13 +65,13 @@ def found(store: CheckpointStore):
 def test_a_checkpoint_that_is_being_copied_stays_until_it_has_been(new_store):
     store = new_store("held", num_to_keep=1)
     save(store, 0)
-    with store.hold_newest() as held:
+    with store.kept.hold_newest() as held:
         save(store, 1)
         save(store, 2)
         assert Path(held.location, "weights").read_text() == "0"
-    store.prune()
+    store.kept.prune()
     assert not Path(held.location).exists()
-    assert [saved.index for saved in store.best()] == [2]
+    assert [saved.index for saved in store.kept.best()] == [2]
     store.close()
 
 
@@ -189,7 +189,9 @@ def test_an_upload_that_would_fail_again_is_not(new_store):
 
 def test_what_goes_wrong_after_a_checkpoint_is_saved_is_a_warning(new_store, tmp_path):
     store = new_store("afterwards", num_to_keep=1)
-    (tmp_path / "checkpoint_000000" / "something").mkdir(parents=True)  # a folder in the place of the link
+    (tmp_path / "checkpoints" / "checkpoint_000000" / "something").mkdir(
+        parents=True
+    )  # a folder in the place of the link
     save(store, 0)
     (warning,) = store.remarks()
     assert "checkpoint_000000 is saved, but could not be linked" in warning
@@ -199,10 +201,9 @@ def test_what_goes_wrong_after_a_checkpoint_is_saved_is_a_warning(new_store, tmp
     save(store, 1)  # what cannot be unlinked cannot be pruned
     (warning,) = store.remarks()
     assert "checkpoint_000000 could not be deleted" in warning
-    assert [saved.index for saved in store.best()] == [1]
-    shutil.rmtree(tmp_path / "checkpoint_000000")
-    store.prune()
-    assert store.remarks() == []
+    assert [saved.index for saved in store.kept.best()] == [1]
+    shutil.rmtree(tmp_path / "checkpoints" / "checkpoint_000000")
+    assert store.kept.prune() == []
     assert not Path(newest.location).exists()
     store.close()
 
@@ -215,10 +216,10 @@ def test_what_a_killed_process_was_saving_is_removed_and_what_is_not_ours_stays(
     stage(killed, 1)
     theirs = registry.create_logged_model(killed._experiment_id, name="theirs", source_run_id=killed._run_id)
     store = new_store("killed again")
-    store.staging = killed.staging
+    store.files.staging = killed.files.staging
     store.remove_unfinished(found(killed).unfinished)
     assert not Path(pending.location).exists()
-    assert not Path(killed.staging).exists()
+    assert not Path(killed.files.staging).exists()
     assert [saved.index for saved in found(killed).saved] == [0]
     assert found(killed).unfinished == ()
     assert registry.get_logged_model(theirs.model_id).name == "theirs"

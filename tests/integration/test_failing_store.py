@@ -14,12 +14,13 @@ from trainlib import (
     CheckpointConfig,
     DataParallelTrainer,
     FailureConfig,
+    Result,
     RunConfig,
     TrainingFailedError,
     session,
 )
 from trainlib._execution.causes import Cause
-from trainlib._registry import checkpoints
+from trainlib._registry import checkpoint_files, checkpoints
 from trainlib._registry.attempts import Outcome, recorded_attempts
 from trainlib._registry.checkpoints import as_checkpoint
 from trainlib._registry.logged_models import read_checkpoints
@@ -30,7 +31,7 @@ NUMBER = 8
 @pytest.fixture
 def root(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv(flaky_store.ROOT, str(tmp_path))
-    monkeypatch.setattr(checkpoints, "PAUSES_S", (0.05, 0.1, 0.1))
+    monkeypatch.setattr(checkpoint_files, "PAUSES_S", (0.05, 0.1, 0.1))
     return tmp_path
 
 
@@ -85,6 +86,11 @@ def test_uploads_that_fail_now_and_then_are_made_again(root, registry, capsys):
     assert stored(root) == [f"checkpoint_{index:06d}" for index in range(NUMBER)]
     assert [as_checkpoint(saved).to_dict()["step"] for saved in found.saved] == list(range(NUMBER))
     assert "could not" not in capsys.readouterr().err
+    log_dir = result.log_dir
+    assert {"result.json", "progress.csv", "params.json", "rank_0.log"} <= {file.name for file in log_dir.iterdir()}
+    newest = (log_dir / "checkpoints" / "newest.uri").read_text().strip()
+    assert newest == (log_dir / "checkpoints" / f"checkpoint_{NUMBER - 1:06d}.uri").read_text().strip()
+    assert newest == result.checkpoint.path == Result.from_path(log_dir).checkpoint.path
 
 
 def test_a_checkpoint_that_cannot_be_saved_is_a_warning_if_a_newer_one_was(root, registry, capsys):
@@ -115,24 +121,25 @@ def test_a_newest_checkpoint_that_cannot_be_saved_is_a_failure_of_the_store(root
     assert "checkpoint_000007" not in stored(root)
 
 
-def test_a_store_that_failed_is_tried_again_by_another_attempt(root, registry):
+def test_a_store_that_failed_is_tried_again_by_another_attempt(root, registry, capsys):
     result = trainer(root, "store retried", every=1000, fails_from=NUMBER - 1, max_failures=1).fit()
     run = registry.get_run(result.run_id)
     assert [attempt.outcome for attempt in recorded_attempts(run.data.tags)] == [Outcome.STORAGE, Outcome.FINISHED]
+    assert "trying again in 1 s from checkpoint_000006" in capsys.readouterr().err
     found = read_checkpoints(registry, run.info.experiment_id, result.run_id)
     assert [saved.index for saved in found.saved] == list(range(NUMBER))
 
 
 def test_a_store_that_is_slower_than_the_training_holds_it_up(root, registry, capsys, monkeypatch):
     staged: list[int] = []
-    upload = checkpoints.CheckpointStore._in_store
+    commit = checkpoints.CheckpointStore._commit
 
-    def slowly(store, act) -> None:
+    def slowly(store, *args) -> None:
         staged.append(len(store._commits))
         time.sleep(0.4)
-        upload(store, act)
+        commit(store, *args)
 
-    monkeypatch.setattr(checkpoints.CheckpointStore, "_in_store", slowly)
+    monkeypatch.setattr(checkpoints.CheckpointStore, "_commit", slowly)
     result = trainer(root, "slow store", every=1000, checkpoint={"max_staged": 2}).fit()
     assert max(staged) <= 3, "two wait, and a third may be on its way"
     said = capsys.readouterr().err

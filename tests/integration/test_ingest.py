@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import ray
+from ray.util import placement_group, placement_group_table, remove_placement_group
 
 from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import (
@@ -25,6 +26,7 @@ from trainlib import (
     TrainingFailedError,
     session,
 )
+from trainlib._data.ingest import Ingest
 from trainlib._execution import cluster
 from trainlib.errors import DataError, OutOfStepError
 from trainlib.torch import TorchTrainer
@@ -88,10 +90,12 @@ def test_the_run_lists_its_datasets_and_the_rows_that_were_read(tmp_path, regist
     assert '"num_rows": 11' in inputs["train"].profile
     assert '"name": "x"' in inputs["train"].schema
     assert len(inputs["train"].digest) == 16
-    assert curve(result.run_id, "data/train/rows")[0] == (1, 10.0), "of 11 rows, one is left out for equal shares"
-    assert curve(result.run_id, "data/train/rows_rank_1")[0] == (1, 5.0)
-    assert curve(result.run_id, "data/validation/rows")[0] == (1, 3.0)
-    assert "data/train/rows" not in result.metrics_dataframe
+    assert curve(result.run_id, "system/data/train/rows")[0] == (1, 10.0), (
+        "of 11 rows, one is left out for equal shares"
+    )
+    assert curve(result.run_id, "system/data/train/rows_rank_1")[0] == (1, 5.0)
+    assert curve(result.run_id, "system/data/validation/rows")[0] == (1, 3.0)
+    assert "system/data/train/rows" not in result.metrics_dataframe
 
 
 def test_a_config_says_what_is_split(tmp_path):
@@ -105,6 +109,58 @@ def test_a_config_says_what_is_split(tmp_path):
     first, second = trainer.fit().returned
     assert first["train"][0] == second["train"][0] == [0, 1, 2, 3]
     assert sorted(first["validation"][0] + second["validation"][0]) == list(range(6))
+
+
+class Halves(DataConfig):
+    """Gives each worker one half of the ids, and a dataset that the trainer was not given."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__()
+        self.column = column
+
+    @staticmethod
+    def default_ingest_options():
+        options = DataConfig.default_ingest_options()
+        options.preserve_order = True
+        return options
+
+    def configure(self, datasets, world_size, worker_handles, worker_node_ids, **kwargs):
+        assert len(worker_handles) == len(worker_node_ids) == world_size
+        assert datasets["train"].context.execution_options.preserve_order
+        column, per_worker = self.column, datasets["train"].count() // world_size
+        whole = super().configure({"whole": datasets["train"]}, world_size, worker_handles, worker_node_ids)
+        for rank, shards in enumerate(whole):
+            low = rank * per_worker
+            shards["train"] = datasets["train"].filter(lambda row, low=low: low <= row[column] < low + per_worker)
+        return whole
+
+
+def asks_for_more(config):
+    assert session.get_dataset_shard("missing") is None
+    ids = {name: [row["id"] for row in session.get_dataset_shard(name).iter_rows()] for name in ("train", "whole")}
+    session.report({"rows": len(ids["train"])})
+    return ids
+
+
+def test_a_config_of_ones_own_hands_out_the_data(capfd):
+    def trainer(config):
+        return DataParallelTrainer(
+            asks_for_more, scaling_config=TWO, datasets={"train": table(6)}, dataset_config=config
+        )
+
+    first, second = trainer(Halves("id")).fit().returned
+    assert (first["train"], second["train"]) == ([0, 1, 2], [3, 4, 5])
+    assert first["whole"] == second["whole"] == list(range(6))
+    assert capfd.readouterr().err.count("get_dataset_shard('missing') returns None") == 1
+
+    class Short(DataConfig):
+        def configure(self, *args, **kwargs):
+            return [{"train": "rows"}]
+
+    with pytest.raises(
+        TrainingFailedError, match=r"Short\.configure\(\) has to return a list of 2 dicts of iterators, one for each "
+    ):
+        trainer(Short()).fit()
 
 
 def read_in_every_way(config: dict) -> list[float]:
@@ -225,7 +281,7 @@ def test_a_retry_reads_the_interrupted_epoch_again_from_its_start(tmp_path, curv
     assert len(first) == 2, "the epochs from the checkpoint on"
     for one, other in zip(first, second, strict=True):
         assert sorted(one + other) == list(range(40)), "no row is dropped or doubled"
-    assert curve(result.run_id, "data/train/rows") == [(epoch, 40.0) for epoch in (1, 2, 3)]
+    assert curve(result.run_id, "system/data/train/rows") == [(epoch, 40.0) for epoch in (1, 2, 3)]
     assert_nothing_left_behind()
 
 
@@ -279,6 +335,32 @@ def test_two_workers_and_more_data_than_memory_share_a_machine_with_two_cpus(dri
     script = driver(ON_TWO_CPUS.replace("CONNECT", start).replace("EACH", "None"), own_ray=True)
     assert script.wait() == 0, script.output
     assert "rows 100" in script.output
+
+
+def test_a_training_waits_for_a_cpu_to_read_with_while_others_hold_all(tmp_path, monkeypatch):
+    """It gives its own room back meanwhile, so that two trainings do not wait for each other."""
+    cluster.connect()
+    table(10).to_csv(tmp_path / "t.csv", index=False)
+    others = placement_group([{"CPU": 1}] * (int(ray.cluster_resources()["CPU"]) - 2))
+    ray.get(others.ready())
+    lacks_cpu, held = Ingest.lacks_cpu, []
+
+    def end_the_others(ingest: Ingest, asked: float = 0.0) -> str | None:
+        if asked and not held:
+            groups = placement_group_table().values()
+            held.append([len(group["bundles"]) for group in groups if group["state"] == "CREATED"])
+            remove_placement_group(others)
+        return lacks_cpu(ingest, asked)
+
+    monkeypatch.setattr(Ingest, "lacks_cpu", end_the_others)
+    trainer = DataParallelTrainer(
+        ids_of_two_epochs,
+        train_loop_config={"datasets": ["train"]},
+        scaling_config=TWO,
+        datasets={"train": str(tmp_path / "t.csv")},
+    )
+    assert trainer.fit().metrics["done"] == 1
+    assert held == [[len(others.bundle_specs)]], "it waited, and held nothing itself"
 
 
 def test_a_cluster_with_too_few_cpus_for_both_is_told_at_once(driver):
@@ -410,7 +492,7 @@ def train_func(config):
     rows = [row["x"] for row in session.get_dataset_shard("train").iter_rows()]
     session.report({"n": 1}, checkpoint=Checkpoint.from_dict({"rows": rows}))
     if checkpoint is None:
-        while not (Path(session.get_trial_dir()) / "checkpoint_000000").exists():  # until it is kept
+        while not (Path(session.get_trial_dir()) / "checkpoints" / "checkpoint_000000").exists():  # until it is kept
             time.sleep(0.05)
         os.kill(int(Path(config["to_kill"]).read_text()), 9)
     return checkpoint.to_dict()["rows"] == rows
@@ -454,10 +536,6 @@ def test_data_that_turn_out_broken_while_training_are_named(tmp_path, monkeypatc
             train_loop_config={"name": "other"},
             scaling_config=TWO,
             datasets={"train": table(4), "other": str(path)},
-        ).fit()
-    with pytest.raises(TrainingFailedError, match=r"the trainer has no dataset 'test'\. It has 'train'"):
-        DataParallelTrainer(
-            read_train, train_loop_config={"name": "test"}, scaling_config=TWO, datasets={"train": table(4)}
         ).fit()
 
     def few():

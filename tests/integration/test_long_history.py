@@ -52,6 +52,7 @@ def test_what_a_driver_keeps_does_not_grow_with_reports_and_another_process_has_
         try:
             report(training, range(REPORTS // 2, REPORTS + 1))
             training.run.metrics.flush()
+            training._logs.close()  # what waits to be written is bounded
             gc.collect()
             kept = kept_by_trainlib()
         finally:

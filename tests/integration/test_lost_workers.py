@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -39,7 +40,7 @@ def train_func(config: dict) -> None:
         session.report({"epoch": epoch, "start": start}, checkpoint=Checkpoint.from_dict({"epoch": epoch}))
         if epoch == 4 and not mark.exists():
             dist.barrier()
-            while not Path(session.get_trial_dir(), "checkpoint_000004").exists():
+            while not Path(session.get_trial_dir(), "checkpoints", "checkpoint_000004").exists():
                 time.sleep(0.05)  # until it is kept
             if session.get_world_rank() in config["dying"]:
                 mark.touch()
@@ -71,6 +72,9 @@ def test_killed_workers_are_replaced_and_the_training_resumes(tmp_path, curve, r
     assert run.data.tags["trainlib.attempts"] == "2"
     assert '"outcome": "worker"' in run.data.tags["trainlib.attempt.001"]
     assert '"resumed_from": "checkpoint_000004"' in run.data.tags["trainlib.attempt.002"]
+    note = run.data.tags["mlflow.note.content"]
+    assert f"/runs/flow-run/{result.flow_run_id})\n\n### Attempts\n\n1 worker, 1 finished\n" in note
+    assert re.search(r"^\| 1\S* \| worker.*\brank \d .* died", note, re.MULTILINE), note
     assert_nothing_left_behind()
 
 

@@ -97,6 +97,48 @@ def test_a_training_outlives_the_ray_of_its_own_process(driver, tmp_path, curve,
     assert outcomes == [Outcome.PREEMPTED, Outcome.PREEMPTED, Outcome.FINISHED]
 
 
+# The tests have no time for the real ones.
+SHORT_GRACE = """
+    from trainlib._execution import liveness
+    liveness.CHECK_EVERY_S, liveness.GRACE_S = 0.2, 5.0
+"""
+
+
+@contextmanager
+def stopped_gcs() -> Iterator[None]:
+    """The GCS of the session's Ray does nothing for as long as the block runs, as one that is about to be restarted."""
+    (gcs,) = [child for child in psutil.Process().children(recursive=True) if child.name() == "gcs_server"]
+    gcs.suspend()
+    try:
+        yield
+    finally:
+        gcs.resume()
+
+
+def test_a_gcs_that_is_away_for_a_while_is_waited_for_and_one_that_stays_away_is_lost(
+    driver, tmp_path, curve, registry
+):
+    process = driver(SHORT_GRACE + SCRIPT, f"gcs-away-{os.getpid()}", str(tmp_path), "20")
+    process.wait_for((tmp_path / "step-3").exists)
+    with stopped_gcs():
+        (tmp_path / "go-0").touch()
+        process.wait_for((tmp_path / "step-13").exists)
+    with stopped_gcs():
+        process.wait_for(lambda: "waiting for Ray at" in process.output, timeout=30)
+    process.wait_for((tmp_path / "attempt-2").exists)
+    (tmp_path / "go-1").touch()
+
+    assert process.wait() == 0, process.output
+    told = process.last_json()
+    assert told["attempts"] == 2, "the first absence was short"
+    assert told["start"] == 14, "nothing that was reported is lost"
+    assert "the Ray that this training ran on is gone: its GCS at" in process.output
+    assert "Traceback" not in process.output
+    assert curve(told["run_id"], "step") == [(step + 1, float(step)) for step in range(20)]
+    outcomes = [attempt.outcome for attempt in recorded_attempts(registry.get_run(told["run_id"]).data.tags)]
+    assert outcomes == [Outcome.PREEMPTED, Outcome.FINISHED]
+
+
 @contextmanager
 def full_disk(pids: list[int]) -> Iterator[None]:
     """No process of these can write to any file as long as the block runs. It takes a limit that needs no rights."""

@@ -93,21 +93,21 @@ def test_what_was_written_can_be_read_back_and_goes_on(registry, tmp_path):
         "metric 'recall@10' is called 'recall at 10' in MLflow, which does not accept its name"
     ]
     assert writer.write(2, {"a": 0.25}, 20.0) == []
-    assert writer.write(3, {"data/train/rows": 99.0}, 30.0) == []
+    assert writer.write(3, {"system/data/train/rows": 99.0}, 30.0) == []
     writer.close()
     history = read_history(registry, registry.get_run(run_id))
     assert dict(history.rows()) == {1: {"a": 0.5, "recall at 10": 1.0}, 2: {"a": 0.25}}
     assert history.reported_at() == {1: 10.0, 2: 20.0}
-    assert history.last_steps == {"a": 2, "recall at 10": 1, "data/train/rows": 3}
+    assert history.last_steps == {"a": 2, "recall at 10": 1, "system/data/train/rows": 3}
     assert history.last_iteration == 2
 
     writer = MetricWriter(registry, run_id, last_steps=history.last_steps, unsaved=tmp_path / "unsaved.jsonl")
     for iteration in (2, 3):
-        assert writer.write(iteration, {"a": 1.0, "data/train/rows": 98.0}, 40.0) == []
+        assert writer.write(iteration, {"a": 1.0, "system/data/train/rows": 98.0}, 40.0) == []
     writer.close()
     again = read_history(registry, registry.get_run(run_id))
     assert dict(again.rows()) == {**dict(history.rows()), 3: {"a": 1.0}}
-    assert len(registry.get_metric_history(run_id, "data/train/rows")) == 1
+    assert len(registry.get_metric_history(run_id, "system/data/train/rows")) == 1
 
 
 class SlowToFail:

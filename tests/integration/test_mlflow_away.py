@@ -192,8 +192,10 @@ def reaches(folder: Path, step: int) -> Callable[[], bool]:
     return lambda: (folder / "step").exists() and int((folder / "step").read_text() or 0) >= step
 
 
-def test_a_training_waits_for_mlflow_and_goes_on(server, client, tmp_path, capsys, meanwhile):
+def test_a_training_waits_for_mlflow_and_goes_on(server, client, tmp_path, capsys, caplog, monkeypatch, meanwhile):
     """First it hangs, then it is killed and started again."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # each of which is a line of urllib3's
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")
 
     def disturb() -> None:
         try:
@@ -225,6 +227,7 @@ def test_a_training_waits_for_mlflow_and_goes_on(server, client, tmp_path, capsy
     said = capsys.readouterr().err
     assert said.count("does not answer") == said.count("answers again") == 2, said
     assert "Traceback" not in said
+    assert "Retrying (" not in said + caplog.text
 
 
 def test_an_mlflow_that_is_away_for_too_long_is_a_failure_that_is_retried(server, client, tmp_path, capsys, meanwhile):

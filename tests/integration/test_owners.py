@@ -18,15 +18,16 @@ from tests import process_logs
 from tests.integration.led_by_hand import abandon
 from tests.integration.test_runs_in_the_registry import opened
 from tests.integration.test_servers import free_port, wait_for
-from trainlib._registry import ownership, tags
+from trainlib._process import Process
+from trainlib._registry import opening, ownership, tags
 from trainlib._registry.client import connect
 from trainlib._registry.ownership import Owner
-from trainlib._registry.provenance import Driver
 from trainlib._registry.store import TrackingStore
-from trainlib.errors import RunInUseError, RunLostError
+from trainlib._stacks import stacks_of
+from trainlib.errors import RunInUseError, RunLostError, RunNotReachableError
 
 ROUNDS = 12
-ELSEWHERE = Driver("another-host", 7, "1234", "ffffffff")
+ELSEWHERE = Process("another-host", 7, "1234", "ffffffff")
 
 # Two of it open the same name in the same instant, again and again: first a new run, then the one that was interrupted.
 SCRIPT = """
@@ -145,6 +146,34 @@ def test_of_processes_that_open_a_name_in_the_same_instant_one_wins(request, tmp
     assert {run.info.status for run in left} == {"FINISHED"}
 
 
+@pytest.mark.parametrize("is_claimed_before", [True, False])
+def test_a_run_that_a_third_process_keeps_from_its_creator_is_in_nobodys_way(registry, monkeypatch, is_claimed_before):
+    """Of three that create a run of one name, the second may have claimed the third's, and not have deleted it yet."""
+    name = f"of-three-{is_claimed_before}"
+    third, find_running, claim = Process("third-host", 9, "1234", "eeeeeeee"), opening.find_running, opening.claim
+    later: list[str] = []
+
+    def find_running_with_a_later_one(client, experiment_id, kind, name):
+        held = {tags.KIND: kind, tags.NAME: name, tags.FORMAT: "1", tags.DRIVER: str(ELSEWHERE)}
+        created = client.create_run(experiment_id, int(1000 * (time.time() + 60)), held, name)
+        later.append(created.info.run_id)
+        if is_claimed_before:
+            client.log_param(later[0], tags.owner(1), str(third))
+        return find_running(client, experiment_id, kind, name)
+
+    def claim_too_late(client, run_id, number):
+        if run_id in later and not is_claimed_before:
+            client.log_param(run_id, tags.owner(1), str(third))
+        return claim(client, run_id, number)
+
+    monkeypatch.setattr(opening, "find_running", find_running_with_a_later_one)
+    monkeypatch.setattr(opening, "claim", claim_too_late)
+    run = opened(name)
+    assert run.run_id not in later
+    assert Owner.of(registry.get_run(run.run_id)) == Owner(1, Process.this())
+    run.close("FINISHED")
+
+
 def owned_elsewhere(registry: MlflowClient, name: str) -> str:
     """A run whose owner is on another machine, where no pid can be looked up."""
     run = opened(name)
@@ -163,7 +192,7 @@ def test_a_run_whose_owner_on_another_machine_is_silent_is_continued(registry, m
     run = opened("silent", say=said.append)
     assert time.monotonic() - began >= 2.0
     assert run.run_id == run_id
-    assert Owner.of(registry.get_run(run_id)) == Owner(3, Driver.this())
+    assert Owner.of(registry.get_run(run_id)) == Owner(3, Process.this())
     assert said[0].startswith(
         f"'silent' (MLflow run {run_id}) was being run by process 7 on another-host. Waiting up to "
     )
@@ -215,6 +244,16 @@ def test_an_owner_that_has_lost_its_run_stops_writing(registry, monkeypatch):
     assert registry.get_run(run.run_id).info.status == "RUNNING", "its end is for the new owner to tell"
 
 
+def test_the_stacks_of_a_training_on_another_machine_are_to_be_read_there(registry):
+    run = opened("stacks-elsewhere")
+    registry.log_param(run.run_id, tags.owner(2), str(ELSEWHERE))
+    with pytest.raises(
+        RunNotReachableError, match=f"process 7 on another-host, .*`ssh another-host trainlib stacks {run.run_id}`"
+    ):
+        list(stacks_of(run.run_id))
+    run.lease.abandon()
+
+
 def test_an_owner_that_was_suspended_asks_before_it_writes(registry, monkeypatch):
     run = opened("suspended")
     registry.log_param(run.run_id, tags.owner(2), str(ELSEWHERE))
@@ -226,10 +265,10 @@ def test_an_owner_that_was_suspended_asks_before_it_writes(registry, monkeypatch
 
 
 def test_the_start_of_a_process_tells_it_from_a_later_one_of_the_same_pid():
-    this = Driver.this()
+    this = Process.this()
     assert this.is_here
     assert not this.is_gone
-    assert Driver(this.host, this.pid, "1", this.machine).is_gone
-    assert not Driver(this.host, this.pid, "1", "another").is_gone, "its pids cannot be seen from here"
-    assert Driver.parse(f"{this} 0a1b") == this
+    assert Process(this.host, this.pid, "1", this.machine).is_gone
+    assert not Process(this.host, this.pid, "1", "another").is_gone, "its pids cannot be seen from here"
+    assert Process.parse(f"{this} 0a1b") == this
     assert Path("/proc/self/stat").exists()

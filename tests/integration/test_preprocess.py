@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,34 @@ def test_rows_are_split_as_asked_for(source, tmp_path, by):
         assert len(validation), "some of ten keys are for validation"
 
 
+@pytest.mark.parametrize("by", ["shuffle", "stratify", "time", "hash"])
+def test_held_out_rows_are_in_no_other_part_and_stay_as_they_were_read(source, tmp_path, by):
+    column = {"stratify": "kind", "time": "day", "hash": "who"}.get(by)
+    split = SplitSpec(by=by, column=column, size=0.25, test_size=0.2)
+    data = prepared(source, tmp_path, split=split, steps=SCALED)
+    train, validation = parts(data)
+    assert data.test is not None
+    test = pd.read_parquet(data.test)
+    assert (len(train), len(validation), len(test)) == (data.train_rows, data.validation_rows, data.test_rows)
+    assert sorted([*train["day"], *validation["day"], *test["day"]]) == list(range(100))
+    read = people().set_index("day")["x"]
+    assert list(test["x"]) == list(read[test["day"]]), "nothing is applied to them"
+    assert set(data.datasets) == {"train", "validation"}, "a trainer does not get them"
+    if by == "hash":
+        assert all(
+            set(one["who"]).isdisjoint(other["who"]) for one, other in combinations((train, validation, test), 2)
+        )
+        assert min(len(validation), len(test)) > 0
+        whole = prepared(source, tmp_path, split=SplitSpec(by=by, column=column, size=0.2), steps=SCALED)
+        held_out = set(parts(whole)[1]["who"])
+        assert held_out == set(test["who"]), "a key that is held out stays so, however the rest is split"
+    else:
+        # Of all rows, not of those that are left. The shares of small classes are rounded down.
+        assert (len(validation), len(test)) == ((25, 20) if by != "stratify" else (24, 19))
+    if by == "time":
+        assert test["day"].min() > validation["day"].max() > validation["day"].min() > train["day"].max()
+
+
 def test_a_preprocessor_is_fitted_on_the_training_part(source, tmp_path):
     said: list[str] = []
     data = prepared(source, tmp_path, said.append, steps=SCALED)
@@ -81,6 +110,7 @@ def test_a_preprocessor_is_fitted_on_the_training_part(source, tmp_path):
     assert manifest["digest"] == data.digest
     assert manifest["code_version"].startswith("trainlib ")
     assert manifest["source"] == str(source)
+    assert manifest["split"] == "shuffle, 20% for validation, seed 0"
     assert "100 rows, all with a label" in said
     assert any(text.startswith("fitting StandardScaler(x)") for text in said)
     again = prepared(source, tmp_path / "elsewhere", steps=SCALED)
@@ -202,6 +232,10 @@ def test_bad_input_is_named(source, tmp_path):
             SplitSpec(size=size)
     with pytest.raises(ValidationError, match="splitting by time needs a column"):
         SplitSpec(by="time")
+    with pytest.raises(ValueError, match="test_size is 1"):
+        SplitSpec(test_size=1)
+    with pytest.raises(ValueError, match=r"size is 0\.2 and test_size is 0\.8, which leaves no rows for training"):
+        SplitSpec(test_size=0.8)
     with pytest.raises(ValidationError, match=r"is none of Ray Data's preprocessors: .*StandardScaler"):
         StepSpec(name="Scaler")
 
@@ -227,6 +261,7 @@ def test_labels_that_teach_nothing_are_refused(tmp_path):
 def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
     from prefect import flow
     from prefect.artifacts import Artifact
+    from prefect.runtime import flow_run
 
     from trainlib.flows import _embedded as embedded
     from trainlib.tasks import preprocess
@@ -234,12 +269,19 @@ def test_the_task_shows_its_progress_in_prefect(source, tmp_path):
     embedded.start()
     embedded.wait()
     said: list[str] = []
+    runs = set()
+
+    def say(text: str) -> None:
+        said.append(text)
+        runs.add(flow_run.id)
 
     @flow
     def mine() -> PreprocessedData:
-        return preprocess(PreprocessSpec(source=str(source), storage_path=str(tmp_path / "prepared")), say=said.append)
+        return preprocess(PreprocessSpec(source=str(source), storage_path=str(tmp_path / "prepared")), say=say)
 
     data = mine()
+    assert any(text.startswith("writing train") for text in said), said
+    assert len(runs) == 1, "each line of progress is said within the run"
     assert data.target is None
     assert said[-1].startswith("preprocessed 80 rows for training, 20 for validation")
     artifact = Artifact.get("preprocessed-data")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from trainlib import Checkpoint
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -61,6 +63,16 @@ def test_the_sweep_runs():
     assert results.get_best_result().checkpoint is not None
 
 
+def test_the_predictor_predicts():
+    import pandas as pd
+
+    from trainlib import Checkpoint
+
+    load = run_example("def price_predictor")["price_predictor"]
+    predict_batch = load(Checkpoint.from_dict({"weights": [10.0, 1.0]}))
+    assert list(predict_batch(pd.DataFrame({"rooms": [1, 2], "area": [30, 50]}))["price"]) == [40.0, 70.0]
+
+
 def test_links_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *ROOT.glob("bench/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
@@ -73,3 +85,23 @@ def test_every_make_target_is_there():
     for page in ROOT.glob("*.md"):
         for target in re.findall(r"make ([a-z]+)", page.read_text()):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"
+
+
+def test_the_block_for_posts_is_created():
+    from prefect.blocks.core import Block
+
+    from trainlib.flows import _embedded as embedded
+
+    embedded.start()
+    embedded.wait()
+    run_example("CustomWebhookNotificationBlock")
+    assert Block.load("custom-webhook/team").url == "https://example.org/hooks/1"
+
+
+def test_the_evaluation_example_runs():
+    import pandas as pd
+    import ray.data
+
+    evaluate = run_example("def evaluate")["evaluate"]
+    rows = ray.data.from_pandas(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 5.0]}))
+    assert evaluate(Checkpoint.from_dict({"w": 2.0}), rows) == {"error": 0.5}

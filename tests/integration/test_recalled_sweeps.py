@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -25,12 +26,20 @@ def test_a_trial_that_has_no_turn_again_keeps_what_it_had(registry):
     start(killed, 5.0)
     start(killed, 2.0, 0.5)
     kill(killed)
+    registry.set_tag(killed.run.run_id, "mlflow.note.content", "written by a person")
     sweep = begin("no-turn", time_budget_s=1e-9)
     sweep.end_if_time_is_over()
     assert sweep.is_over
     sweep.close(None)
     assert [result.metrics["loss"] for result in sweep.results] == [5.0, 0.5]
+    ids = [f"{sweep.run.run_id[:5]}_00000", f"{sweep.run.run_id[:5]}_00001"]
+    assert [result.metrics["trial_id"] for result in sweep.results] == ids
+    assert [trial.training.run.trial_id for trial in killed.trials] == ids
     assert [status(registry, trial) for trial in sweep.trials] == ["FINISHED", "FINISHED"]
+    note = registry.get_run(sweep.run.run_id).data.tags["mlflow.note.content"]
+    assert note.startswith("written by a person\n\n### Trials\n\n[Table of all trials](#/experiments/")
+    rows = re.findall(r"^\| \[(\d)\]\(#/experiments/\d+/runs/(\w+)\?", note, re.MULTILINE)
+    assert rows == [(str(each), sweep.trials[each].recorded.run.info.run_id) for each in (1, 0)], "the best one first"
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from trainlib import DataParallelTrainer, RunConfig, ScalingConfig, session
+from trainlib._cli.exit_codes import ExitCode
 from trainlib._registry.environment import Environment
 from trainlib._rerun import plan_rerun
 from trainlib.cli import main
@@ -16,7 +18,7 @@ from trainlib.errors import RunNotFoundError
 
 def train_func(config: dict) -> None:
     rows = [row["x"] for row in session.get_dataset_shard("train").iter_rows()]
-    session.report({"sum": config["factor"] * sum(rows)})
+    session.report({"sum": config["factor"] * sum(rows) * int(os.environ["UNIT"])})
 
 
 def test_a_training_is_run_again_or_it_is_said_what_changed(tmp_path, capfd, registry):
@@ -27,13 +29,14 @@ def test_a_training_is_run_again_or_it_is_said_what_changed(tmp_path, capfd, reg
         train_loop_config={"factor": 3},
         scaling_config=ScalingConfig(num_workers=1),
         datasets={"train": str(data)},
-        run_config=RunConfig(name="to be rerun", verbose=0),
+        run_config=RunConfig(name="to be rerun", verbose=0, runtime_env={"env_vars": {"UNIT": "1"}}),
     )
     first = trainer.fit()
     assert main(["rerun", first.run_id]) == 0
     (again,) = registry.search_runs(
         [registry.get_run(first.run_id).info.experiment_id], "attributes.run_name LIKE 'to be rerun · rerun of%'"
     )
+    assert capfd.readouterr().out.count("No seed of it is known") == 1
     assert again.data.metrics["sum"] == first.metrics["sum"] == 9
     assert again.info.run_id != first.run_id
 
@@ -41,7 +44,7 @@ def test_a_training_is_run_again_or_it_is_said_what_changed(tmp_path, capfd, reg
     kept = Path(registry.get_run(first.run_id).info.artifact_uri.removeprefix("file://"), "trainer", "environment.json")
     kept.write_text(json.dumps({**json.loads(kept.read_text()), "python": "3.9.1"}))
     capfd.readouterr()
-    assert main(["rerun", first.run_id]) == 1
+    assert main(["rerun", first.run_id]) == ExitCode.REFUSED
     said = capfd.readouterr()
     assert f"python was 3.9.1, and is {Environment.here().python}" in said.out
     assert "its data differs from what it was" in said.out
@@ -55,4 +58,4 @@ def test_a_training_is_run_again_or_it_is_said_what_changed(tmp_path, capfd, reg
 def test_a_run_that_does_not_exist():
     with pytest.raises(RunNotFoundError):
         plan_rerun("no such run")
-    assert main(["rerun", "no such run"]) == 1
+    assert main(["rerun", "no such run"]) == ExitCode.NOT_FOUND

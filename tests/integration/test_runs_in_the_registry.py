@@ -68,19 +68,25 @@ def test_the_results_of_a_sweep_are_read_without_touching_it(registry):
 
 
 def test_a_run_whose_process_died_is_continued_under_its_name(registry):
-    run = opened("died", flow_run_id="first", tags={"mine": "1"})
+    run = opened("died", flow_run_id="first", tags={"mine": "1", **tags.of_flow_run("first", "http://prefect/1")})
     run.metrics.write(1, {"loss": 0.5}, 10.0)
     run.metrics.flush()
     with pytest.raises(RunInUseError, match="is being run by process"):
         opened("died")
     abandon(run)
-    continued = opened("died", flow_run_id="second", tags={"mine": "2"})
+    registry.set_tag(run.run_id, tags.MLFLOW_NOTE, "[Prefect flow run first](http://prefect/1)\n\nwritten by a person")
+    flow_run = tags.of_flow_run("second", "http://prefect/2")
+    continued = opened("died", flow_run_id="second", tags={"mine": "2", **flow_run})
     assert (continued.run_id, continued.continued) == (run.run_id, True)
     assert (continued.iterations_before, continued.flow_run_before) == (1, "first")
     assert [attempt.outcome for attempt in continued.attempts] == [Outcome.LOST]
     found = registry.get_run(run.run_id)
     assert (found.data.tags["mine"], found.data.tags[tags.FLOW_RUN_ID]) == ("2", "second")
     continued.close("FINISHED")
+    link, written, heading, *attempts = registry.get_run(run.run_id).data.tags[tags.MLFLOW_NOTE].split("\n\n")
+    assert (link, written) == (flow_run[tags.MLFLOW_NOTE], "written by a person")
+    assert heading == "### Attempts"
+    assert "the process that coordinated it ended" in attempts[1]
     assert opened("died").run_id != run.run_id, "a run that has ended is not continued by its name"
 
 

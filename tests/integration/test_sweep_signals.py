@@ -55,6 +55,7 @@ def started(folder):
     return [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_whole_sweep_cleanly_and_it_goes_on(
     driver, run_here, tmp_path, newest_run, registry, flow_state, number
@@ -93,6 +94,36 @@ def test_a_signal_ends_a_whole_sweep_cleanly_and_it_goes_on(
         outcome = run_here(SCRIPT, name, str(tmp_path), "0")
         assert outcome["run_id"] == parent.info.run_id
     assert outcome["x"] == ([0, 1] if own else [0, 1, 2, 3, 4])
+
+
+@pytest.mark.alone
+def test_a_cancelled_sweep_leaves_no_worker_and_no_reservation(tmp_path):
+    def train_func(config):
+        session.report({"loss": 1.0})
+        (config["folder"] / f"started-{config['x']}").touch()
+        time.sleep(120)
+
+    def interrupt():
+        while len(list(tmp_path.glob("started-*"))) < 2:
+            time.sleep(0.05)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sent: list[float] = []
+    # Whoever runs the tests in the background makes them ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tune.Tuner(
+                train_func,
+                param_space={"x": tune.grid_search([0, 1, 2, 3]), "folder": tmp_path},
+                run_config=RunConfig(verbose=0),
+            ).fit()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - sent[0] < 10
+    assert_nothing_left_behind()
 
 
 RESTORE = """
@@ -146,32 +177,3 @@ def test_a_sweep_whose_process_was_killed_is_continued(
     assert flow_state(parent.data.tags["trainlib.flow_run_id"]) == "CRASHED"
 
     assert run_here(RESTORE, name) == {"run_id": parent.info.run_id, "x": [0, 1, 2, 3, 4], "before": 5}
-
-
-def test_a_cancelled_sweep_leaves_no_worker_and_no_reservation(tmp_path):
-    def train_func(config):
-        session.report({"loss": 1.0})
-        (config["folder"] / f"started-{config['x']}").touch()
-        time.sleep(120)
-
-    def interrupt():
-        while len(list(tmp_path.glob("started-*"))) < 2:
-            time.sleep(0.05)
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    sent: list[float] = []
-    # Whoever runs the tests in the background makes them ignore Ctrl-C.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Thread(target=interrupt, daemon=True).start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            tune.Tuner(
-                train_func,
-                param_space={"x": tune.grid_search([0, 1, 2, 3]), "folder": tmp_path},
-                run_config=RunConfig(verbose=0),
-            ).fit()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert time.monotonic() - sent[0] < 10
-    assert_nothing_left_behind()

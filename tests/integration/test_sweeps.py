@@ -7,8 +7,10 @@ import os
 import random
 import threading
 import time
+from urllib.parse import quote
 
 import pandas as pd
+import pytest
 
 from tests.integration.leftovers import assert_nothing_left_behind
 from tests.integration.shown_sweeps import artifacts_of, children, task_runs
@@ -60,6 +62,21 @@ def test_a_grid_times_the_samples_with_a_child_run_for_each_trial(registry, flow
     plots = {file.path for file in registry.list_artifacts(results.run_id, "plots")}
     assert plots == {f"plots/{n}.png" for n in ("optimization_history", "parallel_coordinates", "param_importances")}
 
+    assert all("model.width-2" not in run.data.params for run in runs)
+    assert [run.info.run_name[:13] for run in runs] == [f"trial {n} · x={x}" for n, x in enumerate([1, 2, 3, 1, 2, 3])]
+    assert parent.info.run_name.startswith("sweep · squared over x, width · 20")
+    note = parent.data.tags["mlflow.note.content"]
+    assert f"/runs/flow-run/{results.flow_run_id})" in note
+    assert all(f"(#/experiments/{parent.info.experiment_id}/runs/{run.info.run_id}?" in note for run in runs)
+    assert all(f"(get-artifact?path={quote(plot, safe='')}&run_uuid={results.run_id})" in note for plot in plots)
+    table = f"#/experiments/{parent.info.experiment_id}/runs?workflowType=machine_learning&viewStateShareKey={results.run_id}"
+    assert results.trials_url.endswith(table)
+    assert all(table in text for text in [note, *(run.data.tags["mlflow.note.content"] for run in runs)])
+    shared = registry.get_experiment(parent.info.experiment_id).tags[f"mlflow.sharedViewState.{results.run_id}"]
+    assert json.loads(shared)["selectedColumns"] == ["metrics.`loss`", "params.`x`", "params.`model.width`"]
+    found = registry.search_runs([parent.info.experiment_id], json.loads(shared)["searchFilter"])
+    assert {run.info.run_id for run in found} == {run.info.run_id for run in runs}
+
     assert flow_state(results.flow_run_id) == "COMPLETED"
     names = [run.name for run in task_runs(results.flow_run_id)]
     assert len(names) == 6
@@ -84,7 +101,8 @@ def test_prefect_shows_a_table_and_a_summary_with_plots():
     }
     assert "best: trial 0 · x=1 · loss 1 · http" in artifacts["sweep-summary"]
     assert artifacts["sweep-summary"].count("data:image/png;base64,") == 3
-    assert results.run_url in artifacts["mlflow-run"]
+    assert results.trials_url in artifacts["mlflow-run"]
+    assert f"sweep: {results.trials_url}" in artifacts["sweep-summary"]
 
 
 def test_settings_of_a_trainer_are_reached_and_the_trainer_stays_as_it_was(registry):
@@ -248,6 +266,7 @@ def test_a_time_budget_ends_a_sweep_without_an_end():
     assert_nothing_left_behind()
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_a_stopper_ends_a_sweep_whose_trials_do_not_report():
     def train_func(config):
         session.report({"loss": config["x"]})
@@ -258,7 +277,7 @@ def test_a_stopper_ends_a_sweep_whose_trials_do_not_report():
         train_func,
         param_space={"x": tune.grid_search([1, 2, 3])},
         tune_config=TuneConfig(metric="loss", mode="min"),
-        run_config=RunConfig(verbose=0, stop=TimeoutStopper(3)),
+        run_config=RunConfig(verbose=0, stop=TimeoutStopper(2)),
     ).fit()
     assert time.monotonic() - started < 30
     assert {result.metrics["loss"] for result in results} <= {1, 2, 3}
@@ -314,11 +333,16 @@ def test_the_sampler_learns():
     assert sum(losses[12:]) < sum(losses[:12])
 
 
-def test_a_callback_sees_all_trials_of_a_sweep():
+def test_a_callback_sees_all_trials_of_a_sweep_and_the_terminal_what_they_print(capfd):
+    def train_func(config):
+        print(f"x is {config['x']}")
+        session.report({"loss": config["x"] ** 2, "val": {"loss": config["x"] ** 2, "phase": "over"}})
+
     class Seen(Callback):
         def __init__(self):
             self.events = []
             self.threads = set()
+            self.ids = set()
 
         def setup(self, **info):
             self.events.append(("setup", info["total_num_samples"]))
@@ -326,6 +350,7 @@ def test_a_callback_sees_all_trials_of_a_sweep():
         def on_trial_result(self, iteration, trials, trial, result, **info):
             self.threads.add(threading.current_thread().name)
             self.events.append(("result", result["loss"]))
+            self.ids.add((result["trial_id"], result["experiment_id"], result["experiment_tag"]))
 
         def on_trial_complete(self, iteration, trials, trial, **info):
             self.events.append(("complete", trial.config["x"]))
@@ -334,11 +359,18 @@ def test_a_callback_sees_all_trials_of_a_sweep():
             self.events.append(("end", len(trials)))
 
     seen = Seen()
-    Tuner(
-        squared,
+    results = Tuner(
+        train_func,
         param_space={"x": tune.grid_search([1, 2, 3])},
+        tune_config=TuneConfig(metric="val/loss", mode="min"),
         run_config=RunConfig(verbose=0, callbacks=[seen]),
     ).fit()
+    printed = capfd.readouterr().out.splitlines()
+    assert sorted(printed) == [f"[trial {number} rank 0] x is {number + 1}" for number in range(3)]
+    best = results.get_best_result()
+    assert (best.config, best.metrics["val"]) == ({"x": 1}, {"loss": 1, "phase": "over"})
+    first = results.run_id[:5]
+    assert seen.ids == {(f"{first}_{n:05d}", result.run_id, str(n)) for n, result in enumerate(results)}
     assert seen.events[0] == ("setup", 3)
     assert seen.events[-1] == ("end", 3)
     assert sorted(value for kind, value in seen.events if kind == "result") == [1, 4, 9]

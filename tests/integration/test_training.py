@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -17,7 +18,7 @@ import ray
 
 from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import Checkpoint, CheckpointConfig, DataParallelTrainer, RunConfig, ScalingConfig, session
-from trainlib._execution.pool import pool
+from trainlib._execution.pool.own_pool import pool
 from trainlib.callbacks import JsonLoggerCallback
 from trainlib.torch import TorchTrainer
 from trainlib.tune.stopper import Stopper
@@ -106,14 +107,14 @@ def who_am_i(config: dict) -> dict:
 
 def test_a_worker_knows_who_it_is():
     config = RunConfig(name="identity", experiment_name="who")
-    scaling = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 2})
+    scaling = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 2}, trainer_resources={"memory": 1})
     result = TorchTrainer(who_am_i, scaling_config=scaling, run_config=config).fit()
     for rank, told in enumerate(result.returned):
         assert told["world"] == (rank, 2)
         assert told["local"] == (rank, 2)
         assert told["node"] == 0
-        assert told["trial"] == ("identity", result.run_id[:8], result.log_dir)
-        assert told["resources"] == {"CPU": 2.0}
+        assert told["trial"] == ("identity", f"{result.run_id[:5]}_00000", str(result.log_dir))
+        assert told["resources"] == {"CPU": 4.0, "memory": 1.0}, "those of the whole training"
         assert told["experiment"] == "who"
         assert told["context"] == (rank, "identity", 1, result.run_id)
         assert told["environment"]["RANK"] == str(rank)
@@ -158,7 +159,7 @@ def test_directories_are_snapshotted_before_report_returns():
         with checkpoint.as_directory() as folder:
             assert Path(folder, "weights.txt").read_text() == f"weights of {index}"
             assert Path(folder, "nested", "epoch.txt").read_text() == str(index)
-    links = sorted(Path(result.log_dir).glob("checkpoint_*"))
+    links = sorted(result.log_dir.glob("checkpoints/checkpoint_*"))
     assert [link.name for link in links] == ["checkpoint_000000", "checkpoint_000001", "checkpoint_000002"]
     assert links[2].resolve() == Path(result.checkpoint.path).resolve()
 
@@ -174,7 +175,7 @@ def test_retention_deletes_files_and_models(registry):
     run_models = {folder.name for folder in root.iterdir() if any(folder.rglob("checkpoint_00000[0-9]"))}
     assert kept <= run_models
     assert {model.tags["trainlib.iteration"] for model in models} == {"9", "10"}
-    assert sorted(link.name for link in Path(result.log_dir).glob("checkpoint_*")) == [
+    assert sorted(link.name for link in result.log_dir.glob("checkpoints/checkpoint_*")) == [
         "checkpoint_000008",
         "checkpoint_000009",
     ]
@@ -243,16 +244,27 @@ def test_both_uis_link_to_each_other(registry):
     assert run.data.tags["trainlib.flow_run_id"] == result.flow_run_id
     assert run.data.tags["prefect.flow_run_url"].endswith(f"/runs/flow-run/{result.flow_run_id}")
     assert run.data.tags["mlflow.user"]
+    assert f"/runs/flow-run/{result.flow_run_id})" in run.data.tags["mlflow.note.content"]
+    assert re.fullmatch(r"TorchTrainer_20[-\d]+_[-\d]+ · counts x2", run.info.run_name)
     assert run.data.params["lr.start"] == "0.1"
     with get_client(sync_client=True) as client:
-        found = client.read_artifacts(
-            artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(result.flow_run_id)]))
-        )
-        name = client.read_flow_run(UUID(result.flow_run_id)).name
-    assert name == "train · torch x2"
-    assert result.run_url in next(artifact.data for artifact in found if artifact.key == "mlflow-run")
-    progress = next(artifact for artifact in found if artifact.key == "training-progress")
-    assert "iteration 10" in progress.description
+        found = {
+            artifact.key: artifact
+            for artifact in client.read_artifacts(
+                artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(result.flow_run_id)]))
+            )
+        }
+        flow_run = client.read_flow_run(UUID(result.flow_run_id))
+    assert flow_run.name == "counts · torch x2"
+    assert "torch" in flow_run.tags
+    assert result.run_url in found["mlflow-run"].data
+    assert "iteration 10" in found["training-progress"].description
+    assert found["training-progress"].data == 100.0, "also when nobody knew how many iterations there would be"
+    report = found["training-report"]
+    assert report.description.startswith("Finished · last ")
+    assert f"]({result.run_url})" in report.data
+    assert "| 1 | finished | the start | nothing |" in report.data
+    assert "](data:image/svg+xml;base64," in report.data
 
 
 def test_json_logs_are_kept_in_the_log_directory():
@@ -278,7 +290,7 @@ def leaves_traces(config: dict) -> dict:
     found = {
         "pid": os.getpid(),
         "environment": os.environ.get("LEFT_BEHIND"),
-        "directory": os.getcwd(),
+        "directory": os.environ["TRAINLIB_ORIG_WORKING_DIR"],
         "path": "/left/behind" in sys.path,
         "module": a_users_module.COUNTER,
         "dtype": str(torch.get_default_dtype()),
@@ -360,6 +372,7 @@ class StopsWhenThereIs(Stopper):
         return self._file.exists()
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_a_stopper_ends_a_training_that_reports_nothing(tmp_path):
     def silent() -> None:
         session.report({"step": 1})

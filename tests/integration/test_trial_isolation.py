@@ -8,7 +8,7 @@ import random
 import pytest
 
 from trainlib import RunConfig, ScalingConfig, session, tune
-from trainlib._execution.pool import pool
+from trainlib._execution.pool.own_pool import pool
 from trainlib.torch import TorchTrainer
 from trainlib.tune import TuneConfig, Tuner
 

@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 
 import fsspec
+import numpy as np
 import pytest
 import torch
 
@@ -131,3 +132,93 @@ def test_weights_are_loaded_from_anywhere_and_models_only_with_trust(tmp_path):
     with pytest.raises(UntrustedCheckpointError):
         TorchCheckpoint.from_uri("memory:///model").get_model()
     assert torch.equal(TorchCheckpoint.from_uri("memory:///model", trust=True).get_model().weight, model.weight)
+
+
+def test_all_spellings_of_what_a_checkpoint_is_made_of(tmp_path):
+    assert Checkpoint(data_dict={"epoch": 3}).to_dict() == {"epoch": 3}
+    path = Checkpoint.from_dict({"epoch": 3}).to_directory(tmp_path / "saved")
+    for made in (
+        Checkpoint(path),
+        Checkpoint(local_path=path),
+        Checkpoint(path=Path(path)),
+        Checkpoint(uri=f"file://{path}"),
+    ):
+        assert made.get_internal_representation() == ("local_path", path)
+        assert made.to_dict() == {"epoch": 3}
+    for wrong in ({}, {"data_dict": {}, "local_path": path}, {"uri": path, "path": path}):
+        with pytest.raises(ValueError, match="pass one of them"):
+            Checkpoint(**wrong)
+
+
+def test_bytes_and_back(tmp_path):
+    (tmp_path / "nested").mkdir()
+    (tmp_path / "nested" / "notes.txt").write_text("hello")
+    folder = Checkpoint.from_bytes(Checkpoint.from_directory(tmp_path).to_bytes())
+    assert folder.to_dict() == {"nested/notes.txt": b"hello"}
+    with folder.as_directory() as copy:
+        assert Path(copy, "nested", "notes.txt").read_text() == "hello"
+    assert not Path(copy).exists()
+    values = {"epoch": 3, "losses": [0.5, None], "weights": np.arange(3.0), "mean": np.float32(2)}
+    loaded = Checkpoint.from_bytes(Checkpoint.from_dict(values).to_bytes()).to_dict()
+    assert np.array_equal(loaded.pop("weights"), values.pop("weights"))
+    assert loaded == values
+    with pytest.raises(TypeError, match="takes what to_bytes"):
+        Checkpoint.from_bytes(b"something else")
+
+
+def test_code_in_bytes_does_not_run_unless_they_are_trusted():
+    Runs.ran = False
+    sent = Checkpoint.from_dict({"weights": Runs()}).to_bytes()
+    with pytest.raises(
+        UntrustedCheckpointError, match=r"These bytes have a pickle in it.*from_bytes\(\.\.\., trust=True"
+    ):
+        Checkpoint.from_bytes(sent).to_dict()
+    assert not Runs.ran
+    Checkpoint.from_bytes(sent, trust=True).to_dict()
+    assert Runs.ran
+
+
+def test_a_preprocessor_goes_in_and_comes_out(tmp_path):
+    preprocessor = {"mean": 2.0}  # any object does
+    of_dict = Checkpoint.from_dict({"epoch": 3})
+    of_dict.set_preprocessor(preprocessor)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.bin").write_bytes(b"a")
+    of_files = Checkpoint.from_directory(tmp_path / "files")
+    of_files.set_preprocessor(preprocessor)
+    of_weights = TorchCheckpoint.from_state_dict({"w": torch.ones(1)}, preprocessor=preprocessor)
+    for number, made in enumerate((of_dict, of_files, of_weights)):
+        for copy in (
+            made,
+            Checkpoint(made.to_directory(tmp_path / str(number))),
+            Checkpoint.from_bytes(made.to_bytes()),
+            pickle.loads(pickle.dumps(made)),
+        ):
+            assert copy.get_preprocessor() == preprocessor
+            with copy.as_directory() as folder:
+                assert Checkpoint(folder).get_preprocessor() == preprocessor
+    assert os.listdir(tmp_path / "files") == ["a.bin"], "what the user wrote stays as it is"
+
+
+def test_a_checkpoint_pickles_with_what_only_it_has(tmp_path):
+    model = torch.nn.Linear(2, 1)
+    made = TorchCheckpoint.from_model(model)
+    pickled = pickle.dumps(made)
+    del made
+    sent = pickle.loads(pickled)
+    assert isinstance(sent, TorchCheckpoint)
+    assert torch.equal(sent.get_model().weight, model.weight)
+    (tmp_path / "weights").write_bytes(bytes(100_000))
+    folder = pickle.dumps(Checkpoint.from_directory(tmp_path))
+    assert len(folder) < 1000, "a folder stays where it is"
+    assert pickle.loads(folder).path == str(tmp_path)
+
+
+def test_any_checkpoint_can_be_read_as_that_of_a_framework():
+    model = torch.nn.Linear(2, 1)
+    plain = Checkpoint.from_dict({"epoch": 3, "model_weights": model.state_dict()})
+    loaded = TorchCheckpoint.from_checkpoint(plain).get_model(torch.nn.Linear(2, 1))
+    assert torch.equal(loaded.weight, model.weight)
+    assert TorchCheckpoint.from_checkpoint(TorchCheckpoint.from_model(model)).get_model().weight.shape == (1, 2)
+    with pytest.raises(CheckpointNotFoundError, match="It has 'epoch'"):
+        TorchCheckpoint.from_dict({"epoch": 3}).get_model(model)

@@ -13,8 +13,9 @@ from pydantic import SecretStr
 
 from trainlib import DataParallelTrainer, RunConfig
 from trainlib._registry.params import flat, stored_params
-from trainlib._secrets import MASK, hidden_in, masked, masked_uri, without_secrets
+from trainlib._secrets import MASK, HiddenSecret, SecretText, hidden_in, masked, masked_uri, without_secrets
 from trainlib._training.opening import fingerprint_of
+from trainlib.flows._shown import shown
 from trainlib.flows.spec import TrainSpec
 
 PASSWORD = "correct horse"
@@ -127,5 +128,19 @@ def test_restoring_asks_for_it_again():
 
 
 def test_a_password_in_the_path_of_the_storage_is_refused():
-    with pytest.raises(ValueError, match="has a password in it, which MLflow would store"):
+    with pytest.raises(ValueError, match="has a password in it, which would be stored"):
         RunConfig(storage_path="s3://key:word@bucket/runs")
+
+
+def test_a_secret_that_is_a_uri_is_not_shown_at_all():
+    assert masked({"webhook_secret": "https://hooks.example.org/abc"}) == {"webhook_secret": MASK}
+    assert masked({"webhook": SecretText("https://hooks.example.org/abc")}) == {"webhook": MASK}
+
+
+def test_a_secret_text_is_a_text_that_is_not_shown_or_saved():
+    config = {"anything": SecretText(PASSWORD)}
+    assert config["anything"] == cloudpickle.loads(cloudpickle.dumps(config))["anything"] == PASSWORD
+    assert PASSWORD not in repr(config)
+    assert masked(config) == shown(config) == {"anything": MASK}
+    assert without_secrets(config) == {"anything": HiddenSecret()}
+    assert isinstance(cloudpickle.loads(cloudpickle.dumps(config))["anything"], SecretText)

@@ -90,3 +90,11 @@ def test_a_folder_may_itself_be_reached_by_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "checkpoint")
     storage.download(str(tmp_path / "link"), tmp_path / "copy")
     assert (tmp_path / "copy" / "weights").read_text() == "w"
+
+
+def test_no_location_is_not_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").touch()
+    with pytest.raises(ValueError, match="no location"):
+        storage.delete("")
+    assert (tmp_path / "mine").exists()

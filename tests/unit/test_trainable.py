@@ -19,7 +19,7 @@ def test_a_function_that_is_marked_can_be_named():
 @pytest.mark.parametrize("path", ["subprocess:Popen", "os:system", "builtins:exec", "trainlib.demo:digits_file"])
 def test_no_other_function_can(path):
     with pytest.raises(ValueError, match="is not marked as a training function"):
-        TrainSpec(train_loop=path, framework="function").trainer()
+        TrainSpec(trainer={"kind": "function", "train_loop": path}).build()
 
 
 def test_whoever_runs_the_deployment_can_allow_modules(monkeypatch):

@@ -1,4 +1,5 @@
-import trainlib as train
+#: ours: the function that the text speaks of
+from trainlib import train
 
 
 def train_func():
@@ -9,13 +10,17 @@ def train_func():
     train.report({"size": hvd.size()})
     return os.environ["HOROVOD_GLOO_TIMEOUT_SECONDS"]
 
-
-from trainlib import ScalingConfig  # noqa: E402
-from trainlib.horovod import HorovodTrainer, HorovodConfig  # noqa: E402
+#: guide 001:250
+from trainlib import ScalingConfig
+from trainlib.horovod import HorovodTrainer, HorovodConfig
 
 trainer = HorovodTrainer(
     train_func,
+    #: instead of: tensorflow_backend=HorovodConfig(...),
+    #: because: ... stands for one's own settings
     tensorflow_backend=HorovodConfig(init="torch", timeout_s=60),
     scaling_config=ScalingConfig(num_workers=2),
 )
-result = trainer.fit()
+
+#: ours: to show that it runs
+trainer.fit()

@@ -1,6 +1,6 @@
+#: guide 001:650
 from trainlib import session, Checkpoint, RunConfig, CheckpointConfig, ScalingConfig
 from trainlib.torch import TorchTrainer
-
 
 def train_func():
     # first checkpoint
@@ -12,9 +12,10 @@ def train_func():
     # fourth checkpoint
     session.report(dict(loss=2), checkpoint=Checkpoint.from_dict(dict(loss=3)))
 
-
 # Keep the 2 checkpoints with the smallest "loss" value.
-checkpoint_config = CheckpointConfig(num_to_keep=2, checkpoint_score_attribute="loss", checkpoint_score_order="min")
+checkpoint_config = CheckpointConfig(
+    num_to_keep=2, checkpoint_score_attribute="loss", checkpoint_score_order="min"
+)
 
 trainer = TorchTrainer(
     train_func,

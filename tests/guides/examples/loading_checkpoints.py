@@ -1,4 +1,5 @@
-import trainlib.torch
+#: guide 001:695
+import trainlib as ray
 from trainlib import session, Checkpoint, ScalingConfig
 from trainlib.torch import TorchTrainer
 
@@ -7,7 +8,6 @@ import torch.nn as nn
 from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
 from torch.optim import Adam
 import numpy as np
-
 
 def train_func(config):
     n = 100
@@ -32,7 +32,7 @@ def train_func(config):
         start_epoch = checkpoint_dict.get("epoch", -1) + 1
 
     # wrap the model in DDP
-    model = trainlib.torch.prepare_model(model)
+    model = ray.train.torch.prepare_model(model)
     for epoch in range(start_epoch, config["num_epochs"]):
         y = model.forward(X)
         # compute loss
@@ -43,9 +43,10 @@ def train_func(config):
         optimizer.step()
         state_dict = model.state_dict()
         consume_prefix_in_state_dict_if_present(state_dict, "module.")
-        checkpoint = Checkpoint.from_dict(dict(epoch=epoch, model_weights=state_dict))
+        checkpoint = Checkpoint.from_dict(
+            dict(epoch=epoch, model_weights=state_dict)
+        )
         session.report({}, checkpoint=checkpoint)
-
 
 trainer = TorchTrainer(
     train_func,

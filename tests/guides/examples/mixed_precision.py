@@ -1,8 +1,8 @@
+#: ours: what the diff leaves open
 import torch
 from torch.utils.data import DataLoader, TensorDataset
-import trainlib as train
-import trainlib.torch
-from trainlib import ScalingConfig
+
+from trainlib import ScalingConfig, train
 from trainlib.torch import TorchTrainer
 
 worker_batch_size = 8
@@ -19,7 +19,7 @@ class NeuralNetwork(torch.nn.Module):
         self.computed_in = hidden.dtype
         return hidden
 
-
+#: guide 001:1083 after
 def train_func():
     train.torch.accelerate(amp=True)
 
@@ -34,7 +34,8 @@ def train_func():
 
     model.train()
     for epoch in range(90):
-        # The guide calls it dataloader here.
+        #: instead of: for images, targets in dataloader:
+        #: because: it is called data_loader where it is made
         for images, targets in data_loader:
             optimizer.zero_grad()
 
@@ -43,13 +44,16 @@ def train_func():
 
             train.torch.backward(loss)
             optimizer.step()
+        #: ours: what the test looks at
         train.report({"epoch": epoch, "loss": loss.item()})
+    #: guide
+    ...
+    #: ours: what the test looks at
     return {
         "computed_in": str(model.module.computed_in),
         "outputs": str(outputs.dtype),
         "weights": model.module.linear.weight.detach(),
     }
 
-
-trainer = TorchTrainer(train_func, scaling_config=ScalingConfig(num_workers=2))
-result = trainer.fit()
+#: ours: to show that it runs
+result = TorchTrainer(train_func, scaling_config=ScalingConfig(num_workers=2)).fit()

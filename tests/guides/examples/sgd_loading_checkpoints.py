@@ -1,6 +1,6 @@
+#: guide 004:460
 from trainlib import sgd
 from trainlib.sgd import Trainer
-
 
 def train_func(config):
     checkpoint = sgd.load_checkpoint() or {}
@@ -11,10 +11,10 @@ def train_func(config):
         model += epoch
         sgd.save_checkpoint(epoch=epoch, model=model)
 
-
 trainer = Trainer(backend="torch", num_workers=2)
 trainer.start()
-trainer.run(train_func, config={"num_epochs": 5}, checkpoint={"epoch": 2, "model": 3})
+trainer.run(train_func, config={"num_epochs": 5},
+            checkpoint={"epoch": 2, "model": 3})
 trainer.shutdown()
 
 print(trainer.latest_checkpoint)

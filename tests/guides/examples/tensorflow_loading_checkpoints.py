@@ -1,12 +1,11 @@
+#: guide 001:769
 from trainlib import session, Checkpoint, ScalingConfig
 from trainlib.tensorflow import TensorflowTrainer
 
 import numpy as np
 
-
 def train_func(config):
     import tensorflow as tf
-
     n = 100
     # create a toy dataset
     # data   : X - dim = (n, 4)
@@ -31,9 +30,10 @@ def train_func(config):
 
     for epoch in range(start_epoch, config["num_epochs"]):
         model.fit(X, Y, batch_size=20)
-        checkpoint = Checkpoint.from_dict(dict(epoch=epoch, model_weights=model.get_weights()))
+        checkpoint = Checkpoint.from_dict(
+            dict(epoch=epoch, model_weights=model.get_weights())
+        )
         session.report({}, checkpoint=checkpoint)
-
 
 trainer = TensorflowTrainer(
     train_func,

@@ -1,12 +1,11 @@
+#: guide 001:566
 from trainlib import session, Checkpoint, ScalingConfig
 from trainlib.tensorflow import TensorflowTrainer
 
 import numpy as np
 
-
 def train_func(config):
     import tensorflow as tf
-
     n = 100
     # create a toy dataset
     # data   : X - dim = (n, 4)
@@ -22,9 +21,10 @@ def train_func(config):
 
     for epoch in range(config["num_epochs"]):
         model.fit(X, Y, batch_size=20)
-        checkpoint = Checkpoint.from_dict(dict(epoch=epoch, model_weights=model.get_weights()))
+        checkpoint = Checkpoint.from_dict(
+            dict(epoch=epoch, model_weights=model.get_weights())
+        )
         session.report({}, checkpoint=checkpoint)
-
 
 trainer = TensorflowTrainer(
     train_func,

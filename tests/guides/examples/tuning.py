@@ -1,14 +1,14 @@
-from trainlib import ScalingConfig, session, tune
+#: guide 001:1039
+from trainlib import tune
+from trainlib import session, ScalingConfig
 from trainlib.torch import TorchTrainer
-from trainlib.tune._tuner import TuneConfig, Tuner
-
+from trainlib.tune.tuner import Tuner, TuneConfig
 
 def train_func(config):
     # In this example, nothing is expected to change over epochs,
     # and the output metric is equivalent to the input value.
     for _ in range(config["num_epochs"]):
         session.report(dict(output=config["input"]))
-
 
 trainer = TorchTrainer(train_func, scaling_config=ScalingConfig(num_workers=2))
 tuner = Tuner(

@@ -38,6 +38,7 @@ def written(folder, preprocessor: bytes) -> PreprocessedData:
         code_version="1",
         preprocessor="StandardScaler(x)",
         preprocessor_digest=digest_of_file(preprocessor),
+        split="shuffle, 20% for validation, seed 7",
     )
     (folder / "train").mkdir(parents=True)
     (folder / "train" / "part.csv").write_text("x\n1\n")
@@ -58,7 +59,19 @@ def test_the_preprocessor_of_a_preprocessed_dataset_is_loaded(tmp_path):
     data = written(tmp_path / "data", pickle.dumps({"mean": 3}))
     assert read_manifest(data.folder) == data
     assert saved_preprocessor(data.datasets["train"]) == {"mean": 3}
-    assert made_from(data.datasets["train"])["source"] == "people.csv"
+    origin = made_from(data.datasets["train"])
+    assert (origin["source"], origin["split"]) == ("people.csv", "shuffle, 20% for validation, seed 7")
+
+
+def test_what_an_older_version_has_written_is_read(tmp_path):
+    """It did not say how it had split."""
+    data = written(tmp_path / "data", b"")
+    old = {key: value for key, value in asdict(data).items() if key != "split"}
+    (tmp_path / "data" / "_manifest.json").write_text(json.dumps(old))
+    assert read_manifest(data.folder).split == ""
+    dataset = data.datasets["train"]
+    del dataset.__dict__["split"]  # as one that it has pickled
+    assert made_from(pickle.loads(pickle.dumps(dataset)))["source"] == "people.csv"
 
 
 def test_a_file_that_was_exchanged_is_not_loaded(tmp_path):

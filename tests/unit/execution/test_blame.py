@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import errno
+import json
 import pickle
+import threading
+
+import pytest
 
 from trainlib._execution.blame import failure_of
 from trainlib._execution.causes import Cause
 from trainlib._execution.events import Failed
 from trainlib._execution.group import Member
-from trainlib._execution.pool import Kind
+from trainlib._execution.origin import Origin
+from trainlib._execution.pool.idle import Kind
 from trainlib._execution.ranks import rank_by_node
 from trainlib._execution.worker import WorkerFacts
+from trainlib.errors import TrainingFailedError
 
 
 def members(*hosts: str) -> list[Member]:
@@ -43,3 +49,57 @@ def test_clocks_of_hosts_are_not_compared():
 def test_no_code_is_to_blame_for_a_full_disk():
     failed = {0: raised(OSError(errno.ENOSPC, "No space left on device"), at=1.0)}
     assert blamed(["a"], failed) == (0, Cause.STORAGE)
+
+
+def failure(error: Exception, rank: int = 1) -> TrainingFailedError:
+    return failure_of(members("a", "b"), failed={rank: Failed.of(error)}, lost={}, returned=set(), attempt=3)
+
+
+def raised_in_a_function(error: Exception) -> Exception:
+    try:
+        raise error
+    except Exception as caught:
+        return caught
+
+
+class OwnError(Exception):
+    """Cannot be unpickled: it does not keep what it is made of."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"{reason} ({code})")
+        self.code = code
+        self.lock = threading.Lock()  # cannot even be pickled
+
+
+def test_what_was_raised_is_of_the_users_own_class_and_tells_where():
+    found = failure(raised_in_a_function(OwnError(7, "no luck")))
+    with pytest.raises(OwnError, match=r"no luck \(7\)") as caught:
+        raise found.raised
+    assert caught.value.code == 7
+    (note,) = caught.value.__notes__
+    assert "rank 1 (node b, pid 1), in attempt 3" in note
+    assert "in raised_in_a_function" in note, "its own traceback"
+
+
+def test_a_lost_worker_raised_nothing():
+    lost = TrainingFailedError("rank 0 died", cause=Cause.WORKER, rank=0)
+    assert lost.raised is lost
+    not_started = TrainingFailedError("setting up torch raised ImportError", cause=Cause.USER)
+    not_started.__cause__ = ImportError("no torch")
+    assert not_started.raised is not_started, "it came from no rank's function"
+
+
+def test_the_innermost_line_of_the_users_own_code_is_where_it_was_raised():
+    def parses(text: str) -> None:
+        json.loads(text)
+
+    def raised_by(text: str) -> Origin | None:
+        try:
+            parses(text)
+        except ValueError as error:
+            return failure(error).raised_at
+
+    line = parses.__code__.co_firstlineno + 1
+    assert raised_by("{") == Origin("json.decoder.JSONDecodeError", __file__, line)
+    assert raised_by("{") == raised_by("[1, "), "the message does not matter"
+    assert failure(ValueError("found from outside")).raised_at is None

@@ -8,7 +8,7 @@ import pickle
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnschedulableError, NodeDiedError, OutOfMemoryError, RayActorError
 
-from trainlib import TrainingFailedError
+from trainlib import Result, TrainingFailedError
 from trainlib._execution.causes import Cause, cause_of
 from trainlib.errors import CapacityError, CheckpointNotSavedError, ConnectionFailedError, RayLostError
 
@@ -44,7 +44,10 @@ def test_a_worker_that_went_with_its_node_was_preempted():
 def test_the_error_crosses_processes_whole():
     error = TrainingFailedError("rank 1 died", cause=Cause.WORKER, rank=1, node="10.0.0.1", attempt=2, retry=True)
     error.__cause__ = ValueError("boom")
+    error.result = Result(metrics={"loss": 0.5}, error=error)
     copy = pickle.loads(pickle.dumps(error))
+    assert copy.result.metrics == {"loss": 0.5}
+    assert copy.result.error is copy
     assert (copy.cause, copy.rank, copy.node, copy.attempt, copy.retry) == (Cause.WORKER, 1, "10.0.0.1", 2, True)
     assert str(copy) == "rank 1 died"
     assert isinstance(copy.__cause__, ValueError)

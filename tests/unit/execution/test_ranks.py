@@ -19,5 +19,12 @@ def test_two_and_two_workers_that_came_mixed():
     assert places("abab") == [(0, 0, 0, 2, 0), (2, 1, 1, 2, 0), (1, 2, 0, 2, 1), (3, 3, 1, 2, 1)]
 
 
+def test_on_a_node_ranks_go_by_gpu():
+    order = rank_by_node(["a", "b", "a"], [["10", "11"], ["0"], ["2", "3"]])
+    assert [(index, place.local_rank) for index, place in order] == [(2, 0), (0, 1), (1, 0)]
+    assert [index for index, _ in rank_by_node(["a", "a"], [["GPU-b"], ["GPU-a"]])] == [1, 0]
+    assert [index for index, _ in rank_by_node(["a", "a"], [["0"], ["0"]])] == [0, 1]  # half of one for each
+
+
 def test_three_and_one():
     assert places("aaba") == [(0, 0, 0, 3, 0), (1, 1, 1, 3, 0), (3, 2, 2, 3, 0), (2, 3, 0, 1, 1)]

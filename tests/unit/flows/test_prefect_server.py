@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from trainlib._execution.waiting import CancelledInThreadError, cancelled_by
+from trainlib._execution.waiting import CancelledInThreadError, Interruption, cancelled_by
 from trainlib.tasks import _prefect_server
 from trainlib.tasks._prefect_server import wait_before_retry, wait_until_it_answers
 
@@ -59,7 +59,7 @@ def test_a_server_that_stays_away_is_not_waited_for_for_ever(port, monkeypatch, 
 
 
 def test_a_trial_that_is_cancelled_does_not_wait(port):
-    event = threading.Event()
+    event = Interruption()
     event.set()
     with cancelled_by(event), pytest.raises(CancelledInThreadError):
         wait_until_it_answers(60.0)

@@ -33,13 +33,14 @@ def test_code_that_is_not_committed_counts(tmp_path, monkeypatch):
     git("add", "train.py")
     git("commit", "-m", "begin")
     committed = Environment.here()
-    (tmp_path / "train.py").write_text("lr = 0.2\n")
+    (tmp_path / "train.py").write_text('lr = 0.2\npassword = "hunter2"\ndata = "ftp://ada:hunter2@host/x"\n')
     assert Environment.here() == committed, "the process has loaded it as it was"
     other = tmp_path / "sub"
     other.mkdir()
     monkeypatch.chdir(other)
     changed = Environment.here()
     assert "+lr = 0.2" in changed.diff
+    assert "hunter2" not in changed.diff
     assert committed.differences(changed) == ["what was changed in the code without being committed is not the same"]
 
 

@@ -31,7 +31,7 @@ def test_the_data_of_a_model_version_are_named_in_its_tags():
     extra = Dataset("extra: 1", "d2", "local", json.dumps({"uri": "/data/extra"}))
     assert lineage_tags(run_with(train, extra)) == {
         "trainlib.data.train": "/data/train, digest d1, 10 rows, preprocessed from sklearn:digits, digest 1.9",
-        "trainlib.data.extra_ 1": "/data/extra, digest d2",
+        "trainlib.data.extra: 1": "/data/extra, digest d2",
     }
 
 

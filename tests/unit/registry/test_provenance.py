@@ -1,40 +1,12 @@
-"""Which process worked on a run, and where its code came from."""
+"""Where the code of a run came from."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
-from trainlib._registry import provenance
-from trainlib._registry.provenance import Driver, source_tags
-
-
-def test_a_driver_is_known_again_by_its_text():
-    driver = Driver.this()
-    assert Driver.parse(str(driver)) == driver
-    assert Driver.parse("fe80::1:42:1000") == Driver("fe80::1", 42, "1000"), "a host may have colons in its name"
-
-
-def test_a_process_that_runs_is_not_gone():
-    assert not Driver.this().is_gone
-
-
-def test_a_process_that_has_ended_is_gone():
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        driver = Driver(Driver.this().host, process.pid, provenance._started(process.pid) or "")
-        assert not driver.is_gone
-        process.communicate(b"\n")
-    assert driver.is_gone
-
-
-def test_another_process_with_the_same_pid_does_not_count():
-    assert replace(Driver.this(), started="1").is_gone
-
-
-def test_of_another_machine_nothing_is_known():
-    assert not Driver("another-host", 2**22 + 1, "1").is_gone
+from trainlib._registry.provenance import source_tags
 
 
 def test_a_run_says_who_started_which_code(tmp_path, monkeypatch):

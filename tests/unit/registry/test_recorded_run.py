@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from mlflow.entities import Experiment
@@ -20,9 +21,14 @@ def recorded(place: Place) -> RecordedRun:
 
 def test_a_run_knows_its_page_and_its_folder(tmp_path):
     sweep = recorded(Place.of_experiment(DIGITS, RunConfig(storage_path=str(tmp_path)), STORE))
-    assert sweep.url == "http://mlflow:5000/#/experiments/7/runs/0123456789abcdef"
+    assert sweep.url == "http://mlflow:5000/#/experiments/7/runs/0123456789abcdef?workflowType=machine_learning"
     assert sweep.log_dir == tmp_path / "a_b_01234567"
     assert not sweep.log_dir.exists(), "asking where it is does not make it"
+
+
+def test_the_name_of_a_folder_needs_no_quotes_in_a_shell(tmp_path):
+    trial = replace(recorded(Place.of_experiment(DIGITS, RunConfig(), STORE)), name="trial 7 · lr=0.1 at 09:30")
+    assert trial.log_dir.name == "trial_7_lr=0.1_at_09_30_01234567"
 
 
 def test_the_folder_of_a_trial_is_in_that_of_its_sweep(tmp_path):

@@ -50,6 +50,17 @@ def test_the_path_of_a_database_is_made_absolute(monkeypatch, tmp_path):
     assert absolute_uri("postgresql://host/runs") == "postgresql://host/runs"
 
 
+def test_a_folder_stands_for_a_database_in_it(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/ada")
+    database = f"sqlite:///{tmp_path}/mlruns/mlflow.db"
+    assert absolute_uri("mlruns") == absolute_uri("./mlruns") == absolute_uri(f"file://{tmp_path}/mlruns") == database
+    assert absolute_uri("~/mlruns") == "sqlite:////home/ada/mlruns/mlflow.db"
+    assert absolute_uri(f"{tmp_path}/my runs") == f"sqlite:///{tmp_path}/my runs/mlflow.db"
+    for elsewhere in ("databricks", "databricks://profile", "https://host", "mysql://host/db"):
+        assert absolute_uri(elsewhere) == elsewhere
+
+
 def test_a_store_is_in_use_for_a_while_only():
     before = mlflow_variables()
     with OTHER.in_use():

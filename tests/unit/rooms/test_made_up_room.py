@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from tests.unit.rooms.made_up import ROOM, MadeUpConfig, MadeUpTrainer
+from tests.unit.rooms.made_up import BOOSTED, ROOM, BoostedTrainer, MadeUpConfig, MadeUpTrainer
 from trainlib import _rooms as rooms
 from trainlib import sgd, tune
-from trainlib.flows import TrainSpec, TuneSpec
+from trainlib._trainer_form import TrainerChoice
+from trainlib.flows import TrainSpec
 from trainlib.torch import TorchConfig
 from trainlib.tune import Tuner
 
@@ -25,13 +26,31 @@ def made_up_room(monkeypatch):
 
 
 def test_a_form_offers_it():
-    assert "made-up" in TrainSpec.model_json_schema()["properties"]["framework"]["enum"]
-    assert "made-up" in TuneSpec.model_json_schema()["$defs"]["TrainSpec"]["properties"]["framework"]["enum"]
-    spec = TrainSpec(train_loop="trainlib.demo:train_digits", framework="made-up")
-    assert type(spec.trainer()) is MadeUpTrainer
-    assert TrainSpec.of(spec.trainer()).framework == "made-up"
-    with pytest.raises(ValidationError, match=r"framework is 'jax': choose one of .*made-up"):
-        TrainSpec(train_loop="trainlib.demo:train_digits", framework="jax")
+    choice = TypeAdapter(TrainerChoice)
+    schema = choice.json_schema()
+    assert {"$ref": "#/$defs/MadeUpTrainerForm"} in schema["anyOf"]
+    assert schema["$defs"]["MadeUpConfig"]["properties"]["speed"]["default"] == 1
+    form = choice.validate_python(
+        {"kind": "made-up", "train_loop": "trainlib.demo:train_digits", "made_up_config": {"speed": 7}}
+    )
+    trainer = TrainSpec(trainer=form).build()
+    assert type(trainer) is MadeUpTrainer
+    assert trainer.backend_config.speed == 7
+    assert TrainSpec.of(trainer).trainer.model_dump() == form.model_dump()
+    with pytest.raises(ValidationError, match=r"'jax'.*'made-up'"):
+        choice.validate_python({"kind": "jax", "train_loop": "trainlib.demo:train_digits"})
+
+
+def test_a_trainer_without_a_training_function_has_a_form_of_its_own(monkeypatch):
+    monkeypatch.setattr(rooms, "load", lambda name: BOOSTED if name == "boosted" else ROOM)
+    monkeypatch.setattr(rooms, "choices", lambda: ["made-up", "boosted"])
+    choice = TypeAdapter(TrainerChoice)
+    fields = choice.json_schema()["$defs"]["BoostedForm"]["properties"]
+    assert set(fields) == {"kind", "params", "label_column"}
+    form = choice.validate_python({"kind": "boosted", "params": {"eta": 0.3}})
+    trainer = TrainSpec(trainer=form.with_target("income"), scaling_config={"num_workers": 2}).build()
+    assert type(trainer) is BoostedTrainer
+    assert trainer.train_loop_config == {"eta": 0.3, "label": "income"}
 
 
 def test_raysgd_takes_its_name_and_its_settings():

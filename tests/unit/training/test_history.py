@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from trainlib._execution.events import Report
@@ -15,9 +16,8 @@ from trainlib.result import Result
 
 
 def begin(path: Path, **facts) -> History:
-    return History(
-        trial_id="a", experiment_id="1", config={}, **{"newest_iteration": 0, "rows": RowSpool(path), **facts}
-    )
+    known = {"config": {}, "newest_iteration": 0, "rows": RowSpool(path), **facts}
+    return History(trial_id="a", experiment_id="1", **known)
 
 
 def report(history: History, iteration: int, **metrics: float) -> dict:
@@ -31,6 +31,48 @@ def test_what_is_filled_in_is_told_apart_from_what_was_reported(tmp_path):
     result = report(history, 1, loss=1.0)
     assert result.keys() - FILLED_IN == {"loss"}
     assert result.keys() >= FILLED_IN
+
+
+def test_a_nested_report_is_given_back_as_it_was_and_judged_by_flat_names(tmp_path):
+    history = begin(tmp_path / "rows")
+    reported = {"val": {"acc": 0.5, "phase": "warm-up"}, "best": None, "timestamp": 7.0}
+    result = history.add(Report(1, reported, None, 3.0, 0.1))
+    assert {name: result[name] for name in ("val", "best")} == {"val": {"acc": 0.5, "phase": "warm-up"}, "best": None}
+    assert (history.judged["val/acc"], history.judged["timestamp"]) == (0.5, 3)
+    assert history.values["val/acc"] == 0.5
+    plain = history.add(Report(2, {"loss": 0.5}, None, 3.0, 0.1))
+    assert history.judged is plain
+
+
+def test_the_dataframe_has_all_that_is_filled_in_and_times_that_add_up(tmp_path):
+    history = begin(tmp_path / "rows", config={"model": {"lr": 0.1}})
+    for attempt, pid in ((1, 7), (2, 8)):
+        history.attempt_starts(2 * attempt - 2)
+        history.workers_started(WorkerFacts("n", "127.0.0.1", "h", pid))
+        for iteration in (2 * attempt - 1, 2 * attempt):
+            history.add(Report(iteration, {"val": {"acc": iteration}}, None, 1e9 + iteration, 0.1))
+    result = Result(metrics=history.finished(), history=history.rows())
+    frame = result.metrics_dataframe
+    assert set(frame.columns) == FILLED_IN | {"val/acc", "config/model/lr"}
+    assert frame["time_total_s"].tolist() == pytest.approx(frame["time_this_iter_s"].cumsum().tolist())
+    assert frame["pid"].tolist() == [7, 7, 8, 8]
+    assert frame["iterations_since_restore"].tolist() == [1, 2, 1, 2]
+    assert frame["done"].tolist() == [False, False, False, True]
+    for name in FILLED_IN - {"config"}:
+        last = frame[name].tolist()[-1]
+        assert last == result.metrics[name], name
+    assert frame["config"].tolist() == [{"model": {"lr": 0.1}}] * 4
+
+
+def test_values_of_all_kinds_come_back_from_the_file(tmp_path):
+    history = begin(tmp_path / "rows")
+    odd = {"tuple": (1, 2), "text": "ü\n", "none": None, "per class": np.array([0.5, 1.0]), "nested": {"list": [1]}}
+    for iteration in range(1, LONG + 1):
+        history.add(Report(iteration, {**odd, "step": iteration}, None, 0.0, 0.1))
+    assert (tmp_path / "rows").exists()
+    row = history.rows()[7]
+    assert (row["tuple"], row["text"], row["none"], row["nested/list"], row["step"]) == ((1, 2), "ü\n", None, [1], 8)
+    assert row["per class"].tolist() == [0.5, 1.0]
 
 
 def test_a_training_that_another_process_began_has_trained_as_long_as_that(tmp_path):
@@ -113,6 +155,26 @@ def test_another_process_goes_on_with_what_a_killed_one_left(tmp_path):
     assert without_clock == list(range(4 * IN_MEMORY + 1, LONG - 2))
 
 
+def test_another_process_finds_which_attempt_each_row_is_of(tmp_path):
+    path = tmp_path / "rows"
+    history = begin(path)
+    for pid, first, last in ((7, 1, 400), (8, 301, 600)):
+        history.attempt_starts(first - 1)
+        history.workers_started(WorkerFacts("n", "127.0.0.1", "h", pid))
+        for iteration in range(first, last + 1):
+            report(history, iteration, loss=1.0)
+    there = list(history.rows())
+    assert [row["pid"] for row in there] == [7] * 300 + [8] * 300
+    assert there[300]["iterations_since_restore"] == 1
+    assert list(RowSpool(path).snapshot()) == there
+    history = begin(path, newest_iteration=600)
+    history.attempt_starts(550)
+    history.workers_started(WorkerFacts("n", "127.0.0.1", "h", 9))
+    report(history, 551, loss=1.0)
+    assert [row["pid"] for row in history.rows()][549:552] == [8, 9, 8]
+    assert path.read_text().count("127.0.0.1") == 3, "once for each attempt"
+
+
 def test_on_a_full_disk_rows_stay_in_memory(tmp_path):
     folder = tmp_path / "folder"
     folder.write_text("a file where the folder should be")
@@ -136,6 +198,7 @@ def test_the_result_of_a_training_with_nothing_left_to_report_is_its_last_one(tm
         "loss": 0.25,
         "trial_id": "a",
         "experiment_id": "1",
+        "experiment_tag": "0",
         "config": {},
         "done": True,
     }
@@ -144,3 +207,12 @@ def test_the_result_of_a_training_with_nothing_left_to_report_is_its_last_one(tm
 
 def earlier_rows() -> list[dict]:
     return [{"training_iteration": 1, "loss": 0.5}, {"training_iteration": 2, "loss": 0.25}]
+
+
+def test_a_process_that_fails_before_its_first_report_gives_the_last_result_of_an_earlier_one(tmp_path):
+    earlier = iter([{"loss": 0.5, "training_iteration": 1}, {"loss": 0.25, "training_iteration": 2}])
+    history = begin(tmp_path / "rows", rows=RowSpool(tmp_path / "rows", earlier=earlier), config={"lr": 0.1})
+    so_far = history.so_far()
+    assert (so_far["loss"], so_far["training_iteration"], so_far["config"]) == (0.25, 2, {"lr": 0.1})
+    assert history.finished() == {**so_far, "done": True}
+    assert begin(tmp_path / "none").so_far() == begin(tmp_path / "none").finished() == {}

@@ -26,6 +26,7 @@ def test_a_metric_that_was_not_reported_does_not_stop():
 
 def test_a_function_decides():
     assert should_stop(lambda trial_id, result: result["loss"] < 0.1, "t", {"loss": 0.05})
+    assert not should_stop({"timesteps_total": 1, "phase": 2}, "t", {"timesteps_total": None, "phase": "warm-up"})
     assert not should_stop(lambda trial_id, result: result["loss"] < 0.1, "t", {"loss": 0.5})
 
 

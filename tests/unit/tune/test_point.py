@@ -41,6 +41,26 @@ def test_objects_of_sample_from_are_computed_again():
     assert isinstance(space.config_of(Point.loads(Point(0, {}, computed=computed).dumps()))["net"], Net)
 
 
+def test_secrets_that_were_computed_are_not_stored():
+    space = Space({"password": tune.sample_from(lambda config: "correct horse"), "lr": 0.1})
+    _, computed = space.resolve(lambda name, domain: None)
+    stored = Point(0, {}, computed=computed).dumps()
+    assert "correct horse" not in stored
+    config = space.config_of(Point.loads(stored))
+    assert config == {"password": "correct horse", "lr": 0.1}
+    assert space.shown(config) == {"password": "********"}
+
+
+def test_secrets_that_a_sampler_chooses_among_are_named_by_their_number():
+    space = Space(
+        {"db": {"password": tune.grid_search(["horse", "battery"])}, "key": tune.choice([{"api_key": "staple"}, {}])}
+    )
+    params = {name: domain.labels[0] for name, domain in space.domains.items()}
+    stored = Point(0, params).dumps()
+    assert not [secret for secret in ("horse", "battery", "staple") if secret in stored + space.fingerprint]
+    assert space.config_of(Point.loads(stored)) == {"db": {"password": "horse"}, "key": {"api_key": "staple"}}
+
+
 def test_an_object_that_was_not_stored_is_named():
     space = Space({"net": "small"})
     stored = Point(0, {}).with_changes({("net",): Net()}).dumps()

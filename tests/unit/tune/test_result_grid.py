@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from trainlib import Result
+from trainlib import Result, Stopped, StopReason
 from trainlib.tune import ResultGrid
 
 
@@ -23,6 +24,19 @@ def test_a_failed_trial_is_best_only_if_all_failed():
     good, failed = result(0.5), result(0.1, error=ValueError("no"))
     assert grid(failed, good).get_best_result() is good
     assert grid(failed).get_best_result() is failed
+
+
+def test_a_trial_that_diverged_is_never_best_but_one_whose_time_was_over_may_be():
+    def stopped(loss: float, reason: StopReason) -> Result:
+        return replace(result(loss), stopped=Stopped(reason, "so it was"))
+
+    good, nan, late = result(0.5), stopped(0.1, StopReason.NAN), stopped(0.4, StopReason.TIME_LIMIT)
+    for scope in ("last", "all"):
+        assert grid(nan, good).get_best_result(scope=scope) is good
+    assert grid(nan, good, late).get_best_result() is late
+    assert grid(nan, good, late).num_errors == 0
+    with pytest.raises(ValueError, match="0 of 2 failed, 2 diverged"):
+        grid(nan, stopped(0.2, StopReason.DIVERGED)).get_best_result()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from trainlib import CheckpointConfig, DataParallelTrainer, RunConfig, ScalingConfig, tune
 from trainlib.errors import CapacityError, DataError
 from trainlib.torch import TorchTrainer
-from trainlib.tune import Tuner
+from trainlib.tune import PopulationBasedTraining, TuneConfig, Tuner
 from trainlib.tune._capacity import require_room
 from trainlib.tune._search import Search
 
@@ -77,6 +77,22 @@ def test_datasets_to_choose_from_are_inspected_before_anything_starts(tmp_path):
     tuner = Tuner(DataParallelTrainer(first), param_space={"datasets": {"train": tune.grid_search(places)}})
     with pytest.raises(DataError, match=r"missing\.csv"):
         _ = tuner.plan
+
+
+def test_trials_that_copy_each_other_have_to_keep_checkpoints():
+    scheduler = PopulationBasedTraining(hyperparam_mutations={"train_loop_config": {"x": [1, 2]}})
+    tune_config = TuneConfig(metric="loss", mode="min", scheduler=scheduler)
+    keeps_none = {"checkpoint_config": {"num_to_keep": 0}}
+    space = {"train_loop_config": {"x": 1}}
+    keeps = DataParallelTrainer(first)
+    trainers = [keeps, DataParallelTrainer(second, run_config=RunConfig(**keeps_none))]
+    for trainer in (trainers[1], tune.choice(trainers)):
+        with pytest.raises(ValueError, match=r"resumes trials from checkpoints, but CheckpointConfig\(num_to_keep=0\)"):
+            _ = Tuner(trainer, param_space=space, tune_config=tune_config).plan
+    plan = Tuner(keeps, param_space={**space, "run_config": keeps_none}, tune_config=tune_config).plan
+    point, tree = Search(plan.space, "random", mode=None, seed=0).ask(0)
+    broken = plan.trial_of(point, tree).broken
+    assert "PopulationBasedTraining resumes trials from checkpoints, but" in str(broken)
 
 
 def test_a_space_is_a_dict():
