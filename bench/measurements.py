@@ -67,6 +67,8 @@ def _throughput(framework: str, how: str, other: Side) -> Measurement:
 
 
 START = _trainlib("start"), _ray("start")
+IMPORT = _trainlib("import"), _ray("import")
+WHOLE = _trainlib("whole_script"), _ray("whole_script")
 ASHA = _trainlib("tune_asha"), Side("FIFO", "tune_asha_fifo")
 
 MEASUREMENTS = (
@@ -79,6 +81,28 @@ MEASUREMENTS = (
     _throughput("horovod", "Horovod", Side("horovodrun", "throughput_horovod_horovodrun", _ONE_THREAD, _HOROVODRUN)),
     Measurement("first-start", "fit() to the first line, fresh process", "first_s", "s", *START, target=1.0),
     Measurement("second-start", "the same, second fit()", "second_s", "s", *START, target=0.3),
+    Measurement(
+        "edit-run",
+        "python train.py to the first line, second time in a row, platform up",
+        "second_run_s",
+        "s",
+        _trainlib("edit_run"),
+        Side("Ray Train V1", "edit_run_ray", {"RAY_TRAIN_V2_ENABLED": "0"}),
+        target=0.3,
+    ),
+    Measurement(
+        "empty-home",
+        "fit() to the first line, nothing there yet",
+        "first_s",
+        "s",
+        _trainlib("empty_home"),
+        Side("a used home", START[0].script),
+        target=1.3,
+    ),
+    Measurement("whole-script", "a trivial script, from start to end", "whole_s", "s", *WHOLE, target=0.5),
+    Measurement("leaving", "the same, from its last line to its end", "leaving_s", "s", *WHOLE, target=0.5),
+    Measurement("import", "import of the library", "import_s", "s", *IMPORT, target=0.3),
+    Measurement("import-torch", "import of its torch trainer", "import_torch_s", "s", *IMPORT, target=0.3),
     Measurement(
         "report", "one report() until recorded", "report_s", "s", _trainlib("report"), _ray("report"), target=0.2
     ),

@@ -21,7 +21,9 @@ LONGEST_S = 300.0
 _LINES_OF_LOG = 30
 
 # The measurements must not use the caller's servers or cluster.
-_NOT_PASSED_ON = ("RAY_ADDRESS", "PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME")
+_SERVERS = ("RAY_ADDRESS", "PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME")
+# Installed packages have their bytecode, and so has a user's trainlib. In this checkout, the first run writes it.
+_NOT_PASSED_ON = (*_SERVERS, "PYTHONDONTWRITEBYTECODE")
 
 
 class SideFailedError(RuntimeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ def leave(path: Path, text: str) -> None:
     part.rename(path)
 
 
-def mark(path: Path, at: float | None = None) -> None:
+def mark(path: Path | str, at: float | None = None) -> None:
     """Write the time, now or ``at``."""
-    leave(path, repr(time.time() if at is None else at))
+    leave(Path(path), repr(time.time() if at is None else at))
 
 
 def marked(path: Path) -> float:
@@ -35,10 +36,15 @@ def marked(path: Path) -> float:
 
 def wait_for(path: Path, timeout: float = 120.0) -> None:
     """Wait until the file exists."""
+    until(path.exists, timeout)
+
+
+def until(happens: Callable[[], bool], timeout: float = 120.0) -> None:
+    """Wait until something happens."""
     deadline = time.monotonic() + timeout
-    while not path.exists():
+    while not happens():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{path} did not appear within {timeout:g} s")
+            raise TimeoutError(f"{happens} did not become true within {timeout:g} s")
         time.sleep(0.005)
 
 

@@ -1,25 +1,7 @@
 """From fit() to the first line of the training function under trainlib: in a fresh process, and again."""
 
-import time
-
-from bench.scripts.side import finish, folder, mark, marked
-from trainlib import ScalingConfig, get_context
-from trainlib.torch import TorchTrainer
-
-
-def train_func(config):
-    now = time.time()
-    if get_context().get_world_rank() == 0:
-        mark(config["mark"], now)
-
-
-def start_seconds(name: str) -> float:
-    config = {"mark": folder() / name}
-    trainer = TorchTrainer(train_func, train_loop_config=config, scaling_config=ScalingConfig(num_workers=2))
-    called = time.time()
-    trainer.fit()
-    return marked(config["mark"]) - called
-
+from bench.scripts.side import finish
+from bench.scripts.starting import start_seconds
 
 first = start_seconds("first")
 finish(first_s=first, second_s=start_seconds("second"))
