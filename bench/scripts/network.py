@@ -12,7 +12,7 @@ from typing import Any
 BATCH = 256
 COPIES_OF_DIGITS = 20
 # These take about 20 s.
-EPOCHS = {"torch": 14, "horovod": 14, "keras": 6}
+EPOCHS = {"torch": 14, "horovod": 14, "keras": 6, "lightning": 8}
 # Frameworks and launchers still load in the background during the first steps. That is not compared.
 UNTIMED_S = 5.0
 
@@ -72,6 +72,45 @@ def train_horovod(report: Report) -> float:
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     optimizer = hvd.DistributedOptimizer(_sgd(model), named_parameters=model.named_parameters())
     return _train_torch(model, optimizer, hvd.rank(), hvd.size(), EPOCHS["horovod"], report)
+
+
+def train_lightning(world_size: int, **options: Any) -> float:
+    """Train with a Lightning ``Trainer`` of these options. Its callbacks report and save."""
+    import lightning.pytorch as pl
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    class Network(pl.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = _torch_network()
+
+        def training_step(self, batch: Any, index: int) -> Any:
+            images, labels = batch
+            loss = torch.nn.functional.cross_entropy(self.network(images), labels)
+            self.log("loss", loss)
+            return loss
+
+        def configure_optimizers(self) -> Any:
+            return _sgd(self)
+
+    class Timed(pl.Callback):
+        def on_train_batch_end(self, *_: Any) -> None:
+            watch.step()
+
+    watch = Stopwatch(world_size)
+    images, labels = map(torch.from_numpy, digits())
+    rows = DataLoader(TensorDataset(images.unsqueeze(1), labels), batch_size=BATCH, shuffle=True, drop_last=True)
+    trainer = pl.Trainer(
+        max_epochs=EPOCHS["lightning"],
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        **{**options, "callbacks": [Timed(), *options["callbacks"]]},
+    )
+    trainer.fit(Network(), rows)
+    return watch.samples_per_s()
 
 
 def train_keras(report: Report) -> float:

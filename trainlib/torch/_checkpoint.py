@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["TorchCheckpoint"]
 
 _FILE = "model.pt"
+LIGHTNING_FILE = "checkpoint.ckpt"
+"""What Lightning's Trainer saves: the state dict, and besides it all that is needed to resume."""
 _KEYS = ("model", "model_weights")
 """Where a dict has a model."""
 
@@ -85,17 +87,13 @@ class TorchCheckpoint(Checkpoint):
 
     def _saved(self) -> Any:
         """The model or the state dict that is in it."""
-        import torch
 
         if self._data is None:
             with self.as_directory() as folder:
-                file = Path(folder) / _FILE
-                if file.exists():
-                    try:
-                        return torch.load(file, weights_only=True, map_location="cpu")
-                    except pickle.UnpicklingError:  # there is more in it than weights
-                        self.require_trust()
-                        return torch.load(file, weights_only=False, map_location="cpu")
+                if (file := Path(folder) / _FILE).exists():
+                    return self._load(file)
+                if (file := Path(folder) / LIGHTNING_FILE).exists():
+                    return self._load(file)["state_dict"]
         saved = self.to_dict()
         for key in _KEYS:
             if key in saved:
@@ -104,6 +102,15 @@ class TorchCheckpoint(Checkpoint):
             f"this checkpoint has no model: it was not saved as a TorchCheckpoint, and its dict has neither {_KEYS[0]!r} nor "
             f"{_KEYS[1]!r}. It has {', '.join(map(repr, saved)) or 'nothing'}"
         )
+
+    def _load(self, file: Path) -> Any:
+        import torch
+
+        try:
+            return torch.load(file, weights_only=True, map_location="cpu")
+        except pickle.UnpicklingError:  # there is more in it than weights
+            self.require_trust()
+            return torch.load(file, weights_only=False, map_location="cpu")
 
 
 def _plain(state_dict: dict[str, Any]) -> dict[str, Any]:

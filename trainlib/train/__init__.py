@@ -61,6 +61,9 @@ import_when_asked(
     {},
     modules={
         "backend": "trainlib.execution",
-        **{name: f"trainlib.{name}" for name in ("base_trainer", "callbacks", "data_parallel_trainer", *ROOMS)},
+        **{
+            name: f"trainlib.{name}"
+            for name in ("base_trainer", "callbacks", "data_parallel_trainer", "lightning", *ROOMS)
+        },
     },
 )
