@@ -56,6 +56,15 @@ class Room:
     """Raises an ImportError if something else is wrong with what is installed."""
     checkpoint: str | None = None
     """The checkpoint of the framework's models, as ``module:class``. Its ``kind`` is the room's name."""
+    served: str | None = None
+    """A standalone module that predicts with the framework's checkpoints, also where trainlib is not installed. None: nobody
+    can without a function of their own.
+
+    It imports the standard library, numpy, pandas and ``trainlib._serving.arrays`` at its top, and the framework inside its
+    functions: ``load(folder) -> Callable[[pandas.DataFrame], array | DataFrame | dict]`` loads the model from the folder of a
+    checkpoint, and returns what predicts for rows that are already preprocessed. It may have ``why_not(folder) -> str | None``,
+    which says, without loading anything, why a checkpoint cannot predict.
+    """
     form: str | None = None
     """What a form asks for, as ``module:class``. Default: a training function, its config and the framework's settings."""
 
