@@ -60,8 +60,8 @@ class Room:
     """A standalone module that predicts with the framework's checkpoints, also where trainlib is not installed. None: nobody
     can without a function of their own.
 
-    It imports the standard library, numpy, pandas and ``trainlib._serving.arrays`` at its top, and the framework inside its
-    functions: ``load(folder) -> Callable[[pandas.DataFrame], array | DataFrame | dict]`` loads the model from the folder of a
+    At its top it imports the standard library, ``trainlib._serving.arrays`` and ``trainlib._serving.preprocessing``, which are
+    copied with it; inside its functions numpy, pandas and the framework: ``load(folder) -> Callable[[pandas.DataFrame], array | DataFrame | dict]`` loads the model from the folder of a
     checkpoint, and returns what predicts for rows that are already preprocessed. It may have ``why_not(folder) -> str | None``,
     which says, without loading anything, why a checkpoint cannot predict.
     """
