@@ -15,4 +15,5 @@ ROOM = Room(
     served="trainlib.tensorflow._served",
     packages=("tensorflow", "tf_keras"),
     extra="tensorflow",
+    averages_gradients=True,
 )

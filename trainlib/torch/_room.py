@@ -15,4 +15,5 @@ ROOM = Room(
     served="trainlib.torch._served",
     packages=("torch",),
     extra="torch",
+    averages_gradients=True,
 )
