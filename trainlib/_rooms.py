@@ -77,8 +77,6 @@ class Room:
     """
     form: str | None = None
     """What a form asks for, as ``module:class``. Default: a training function, its config and the framework's settings."""
-    served: str | None = None
-    """The module that loads and calls the framework's models where there is no trainlib."""
     own_function: str | None = None
     """The training function of a trainer that is given none, as ``module:function``. Its config is the trainer's own arguments."""
     own_arguments: tuple[str, ...] = ()
