@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import CheckpointNotFoundError
+from trainlib.torch._served import FILE, KEYS
 
 if TYPE_CHECKING:
     import torch
@@ -16,11 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TorchCheckpoint"]
 
-_FILE = "model.pt"
 LIGHTNING_FILE = "checkpoint.ckpt"
 """What Lightning's Trainer saves: the state dict, and besides it all that is needed to resume."""
-_KEYS = ("model", "model_weights")
-"""Where a dict has a model."""
 
 
 class TorchCheckpoint(Checkpoint):
@@ -61,7 +59,7 @@ class TorchCheckpoint(Checkpoint):
         import torch
 
         made = cls._in_temporary_folder(tempfile.mkdtemp(prefix="trainlib-torch-"))
-        torch.save(what, Path(made.path) / _FILE)
+        torch.save(what, Path(made.path) / FILE)
         made.set_preprocessor(preprocessor)
         return made
 
@@ -90,17 +88,17 @@ class TorchCheckpoint(Checkpoint):
 
         if self._data is None:
             with self.as_directory() as folder:
-                if (file := Path(folder) / _FILE).exists():
+                if (file := Path(folder) / FILE).exists():
                     return self._load(file)
                 if (file := Path(folder) / LIGHTNING_FILE).exists():
                     return self._load(file)["state_dict"]
         saved = self.to_dict()
-        for key in _KEYS:
+        for key in KEYS:
             if key in saved:
                 return saved[key]
         raise CheckpointNotFoundError(
-            f"this checkpoint has no model: it was not saved as a TorchCheckpoint, and its dict has neither {_KEYS[0]!r} nor "
-            f"{_KEYS[1]!r}. It has {', '.join(map(repr, saved)) or 'nothing'}"
+            f"this checkpoint has no model: it was not saved as a TorchCheckpoint, and its dict has neither {KEYS[0]!r} nor "
+            f"{KEYS[1]!r}. It has {', '.join(map(repr, saved)) or 'nothing'}"
         )
 
     def _load(self, file: Path) -> Any:
