@@ -18,6 +18,8 @@ from trainlib.checkpoint import Checkpoint
 from trainlib.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from trainlib._settings import TrainerSettings
+    from trainlib.config import ScalingConfig
     from trainlib.trainer import DataParallelTrainer
 
 __all__ = [
@@ -36,6 +38,7 @@ ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
     "tensorflow": "trainlib.tensorflow._room",
     "horovod": "trainlib.horovod._room",
+    "rl": "trainlib.rl._room",
 }
 """The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
 
@@ -86,6 +89,9 @@ class Room:
     """Whether the trainer runs a training function of the user's."""
     averages_gradients: bool = False
     """Whether the ranks of a training function hold the same model and average its gradients."""
+    gang: str | None = None
+    """What makes the gang of a training from its settings and its ScalingConfig, as ``module:function``, for a framework that
+    starts actors of its own. Default: the workers that the ScalingConfig asks for."""
 
     @property
     def name(self) -> str:
@@ -110,6 +116,13 @@ class Room:
     def trainer_class(self) -> type[DataParallelTrainer]:
         """The trainer. Imports the framework's folder, but not the framework."""
         found: type[DataParallelTrainer] = _import(self.trainer)
+        return found
+
+    def gang_of(self, settings: TrainerSettings, scaling: ScalingConfig) -> ScalingConfig:
+        """What has to be reserved for a training."""
+        if self.gang is None:
+            return scaling
+        found: ScalingConfig = _import(self.gang)(settings, scaling)
         return found
 
     def require_installed(self) -> None:
@@ -199,7 +212,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'function']
+        ['torch', 'tensorflow', 'horovod', 'rl', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 

@@ -132,10 +132,11 @@ class TrainerSettings:
     @property
     def gang(self) -> ScalingConfig:
         """The workers to start. What they need of both configs is in its ``runtime_env``; ScalingConfig's wins."""
-        own, common = self.scaling_config.runtime_env, self.run_config.runtime_env
-        if common is None:
-            return self.scaling_config
-        return self.scaling_config.model_copy(update={"runtime_env": own.over(common) if own else common})
+        scaling, common = self.scaling_config, self.run_config.runtime_env
+        if common is not None:
+            own = scaling.runtime_env
+            scaling = scaling.model_copy(update={"runtime_env": own.over(common) if own else common})
+        return room_of(self.backend_config).gang_of(self, scaling)
 
     def bound_function(self) -> Callable[[], Any]:
         """The training function with its config bound, so that it is called without arguments."""

@@ -64,6 +64,9 @@ class BackendConfig(PositionalSettings):
     """A module that imports the framework and has ``snapshot()`` and ``restore(snapshot)`` for its global
     state. Workers import it before they are needed, and are handed on only when it restores them."""
 
+    starts_actors: ClassVar[bool] = False
+    """Whether a worker starts actors of its own. It then stands inside its bundle, and what it starts inside the gang's."""
+
     @property
     def backend_cls(self) -> type[Backend]:
         """The backend that these settings are for."""

@@ -58,18 +58,23 @@ class WorkerGroup:
     ) -> WorkerGroup:
         """Workers for a gang whose room is reserved: from the pool, or new ones."""
         # Ray tells a worker its GPUs only when it is started with them, so such a worker has to stand
-        # inside its bundle, and is not handed on.
+        # inside its bundle, and is not handed on. So has one that starts actors, which are to be inside the gang's bundles.
         gpus = scaling.worker_resources.get("GPU", 0.0)
+        inside = bool(gpus) or backend.starts_actors
         kinds = [kind_of(scaling, backend, node) for node in nodes]
         actors: list[Any] = []
         try:
             for index, kind in enumerate(kinds):
-                if gpus:
-                    bundle = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
+                if inside:
+                    bundle = PlacementGroupSchedulingStrategy(
+                        group,
+                        placement_group_bundle_index=index,
+                        placement_group_capture_child_tasks=backend.starts_actors,
+                    )
                     actors.append(pool_of(kind).start(kind, num_gpus=gpus, scheduling_strategy=bundle))
                 else:
                     actors.append(pool_of(kind).checkout(kind))
-            facts = [_facts(actors, kinds, index, pooled=not gpus) for index in range(len(actors))]
+            facts = [_facts(actors, kinds, index, pooled=not inside) for index in range(len(actors))]
             _require_one_version(facts)
         except BaseException:
             for actor, kind in zip(actors, kinds, strict=False):
@@ -79,7 +84,7 @@ class WorkerGroup:
             Member(actors[index], kinds[index], place, facts[index])
             for index, place in rank_by_node([fact.node_id for fact in facts], [fact.gpus for fact in facts])
         ]
-        return cls(members, reusable=not gpus)
+        return cls(members, reusable=not inside)
 
     def __len__(self) -> int:
         return len(self.members)

@@ -42,8 +42,10 @@ def _warm_up(before: threading.Thread | None, scaling: ScalingConfig, backend: B
     # Whatever it is, the attempt meets it again, and raises it.
     with contextlib.suppress(TrainlibError):
         cluster.connect(scaling.runtime_env)
-        # With several nodes it is not known yet where the gang will be. Workers with GPUs start inside their bundle.
+        # With several nodes it is not known yet where the gang will be. Workers with GPUs, or with actors of their own, start inside
+        # their bundle.
         nodes = [node for node in ray.nodes() if node["Alive"]]
-        if len(nodes) == 1 and not scaling.use_gpu and never_fits(fitted_to_cluster(scaling)) is None:
+        inside = scaling.use_gpu or backend.starts_actors
+        if len(nodes) == 1 and not inside and never_fits(fitted_to_cluster(scaling)) is None:
             kind = kind_of(scaling, backend, nodes[0]["NodeID"])
             pool_of(kind).warm(kind, scaling.num_workers)

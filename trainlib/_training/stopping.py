@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainlib._execution.reported import is_number
+from trainlib._flat import flattened
 from trainlib.config import Stop
 
 
@@ -14,11 +15,15 @@ def should_stop(stop: Stop, trial_id: str, result: dict[str, Any]) -> bool:
     Example:
         >>> should_stop({"training_iteration": 2}, "a", {"training_iteration": 2})
         True
+        >>> should_stop({"val/acc": 0.9}, "a", {"val": {"acc": 0.8}})
+        False
     """
     if stop is None:
         return False
     if callable(stop):
         return bool(stop(trial_id, result)) or stops_all(stop)
+    if not stop.keys() <= result.keys():
+        result = {**flattened(result), **result}  # nested metrics have names such as val/loss
     return any(is_number(result.get(metric)) and result[metric] >= bound for metric, bound in stop.items())
 
 

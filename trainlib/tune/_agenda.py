@@ -37,17 +37,17 @@ class Agenda:
             spare_cpus: How many of its CPUs trials must not take.
         """
         limit = self._plan.config.max_concurrent_trials
-        running = [trial.trainer.scaling_config for trial in self._trials.running]
+        running = [trial.trainer.settings.gang for trial in self._trials.running]
         if self.is_empty or (limit is not None and len(running) >= limit):
             return None
         waiting = {trial.number: trial for trial in self._trials.waiting}
         new = self._new_number
         chosen = self._scheduler.first_of([*waiting, *([new] if new is not None else [])])
-        gang = waiting[chosen].trainer.scaling_config if chosen in waiting else self._plan.gang
+        gang = waiting[chosen].trainer.settings.gang if chosen in waiting else self._plan.gang
         if gang is not None and not has_room(total, spare_cpus, running, gang):
             return None
         trial = waiting.get(chosen) or self._create(chosen)
-        if not has_room(total, spare_cpus, running, trial.trainer.scaling_config):
+        if not has_room(total, spare_cpus, running, trial.trainer.settings.gang):
             return None  # a new one of unknown size: it waits from now on
         return trial
 

@@ -123,7 +123,7 @@ class SweepPlan:
         settings = self.space.tree.get("scaling_config", {})
         if next(leaves(settings), None) is not None or len(self.trainable.trainers) > 1:
             return None
-        return self.trainable.trainer({"scaling_config": settings}, self.run_fields).scaling_config
+        return self.trainable.trainer({"scaling_config": settings}, self.run_fields).settings.gang
 
     @property
     def reads_data(self) -> bool:

@@ -1,0 +1,151 @@
+"""RLlib under trainlib: where its actors are, what is recorded, and that a training goes on after a lost process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import ray
+from gymnasium.envs.classic_control import CartPoleEnv
+from ray.rllib.callbacks.callbacks import RLlibCallback
+
+from trainlib import FailureConfig, RunConfig, ScalingConfig
+from trainlib.rl import RLCheckpoint, RLTrainer
+from trainlib.rl._served import load
+
+BATCH = 200
+QUICK = {"train_batch_size_per_learner": BATCH, "minibatch_size": 100, "num_epochs": 1}
+# RLlib imports TensorFlow into each of its processes, if it is installed, and uses it for nothing here.
+WITHOUT_TENSORFLOW = {"env_vars": {"RLLIB_TEST_NO_TF_IMPORT": "1"}}
+
+
+class WatchedCartPole(CartPoleEnv):
+    """Notes which process it is in, and in which placement group that process is."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        group = ray.get_runtime_context().get_placement_group_id()
+        Path(config["folder"], str(os.getpid())).write_text(str(group))
+
+
+def groups(folder: Path) -> dict[int, str]:
+    """The placement groups of the processes that have an environment."""
+    return {int(file.name): file.read_text() for file in folder.iterdir() if file.name.isdigit()}
+
+
+class Faults(RLlibCallback):
+    """Kills the algorithm in its second iteration, and one of its env runners in the third; each once."""
+
+    def on_train_result(self, *, algorithm: Any, result: dict, **_: Any) -> None:
+        folder = Path(algorithm.config.env_config["folder"])
+        match algorithm.iteration, algorithm.config.env_config["fault"]:
+            case 2, "algorithm" if once(folder / "algorithm"):
+                time.sleep(2.0)  # the checkpoint of the first iteration is committed by then
+                os.kill(os.getpid(), signal.SIGKILL)
+            case 3, _ if once(folder / "runner"):
+                time.sleep(2.0)
+                os.kill(
+                    algorithm.env_runner_group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)[0],
+                    signal.SIGKILL,
+                )
+
+
+def once(mark: Path) -> bool:
+    is_new = not mark.exists()
+    mark.touch()
+    return is_new
+
+
+def training(folder: Path, fault: str, num_workers: int, iterations: int, **config: Any) -> RLTrainer:
+    env_config = {"folder": str(folder), "fault": fault}
+    return RLTrainer(
+        "PPO",
+        config={"env": WatchedCartPole, "env_config": env_config, "callbacks_class": Faults, **QUICK, **config},
+        scaling_config=ScalingConfig(num_workers=num_workers),
+        run_config=RunConfig(
+            name=f"rl-{folder.name}-{fault}",
+            stop={"num_env_steps_sampled_lifetime": iterations * BATCH},
+            failure_config=FailureConfig(max_failures=1),
+            runtime_env=WITHOUT_TENSORFLOW,
+        ),
+    )
+
+
+def test_all_actors_are_in_the_gang_and_lost_processes_leave_one_run_and_one_curve(tmp_path, curve, newest_run):
+    """The algorithm's own process is lost: a retry. An env runner is lost: RLlib itself replaces it."""
+    evaluating = {"evaluation_interval": 2, "evaluation_num_env_runners": 1, "evaluation_duration": 1}
+    result = training(tmp_path, "algorithm", num_workers=2, iterations=4, **evaluating).fit()
+    assert result.attempts == 2
+    assert newest_run(f"rl-{tmp_path.name}-algorithm").info.run_id == result.run_id
+    sampled = curve(result.run_id, "num_env_steps_sampled_lifetime")
+    assert sampled == [(step, step * BATCH) for step in range(1, 5)], "the counters went on"
+    healthy = [runners for _, runners in curve(result.run_id, "fault_tolerance/num_healthy_workers")]
+    assert min(healthy) == 1, "an env runner was lost"
+    assert result.metrics["evaluation"]["env_runners"]["episode_return_mean"] > 0
+    assert result.metrics["env_runners"]["episode_return_mean"] > 0
+
+    found = groups(tmp_path)
+    assert len(found) >= 2 * 3, "two env runners and one for evaluation, in each of two attempts"
+    assert len(set(found.values())) == 2, "of each attempt"
+    assert "None" not in found.values()
+
+    assert isinstance(result.checkpoint, RLCheckpoint)
+    module = result.checkpoint.get_module()
+    assert module.action_space.n == 2
+    actions = load(result.checkpoint.path)(pd.DataFrame(np.eye(4), columns=["x", "v", "angle", "spin"]))
+    assert actions.shape == (4,)
+    assert set(actions) <= {0, 1}
+
+
+def test_a_lost_env_runner_that_is_not_to_be_replaced_is_a_failed_attempt(tmp_path, curve):
+    trainer = training(tmp_path, "runner", num_workers=1, iterations=3, restart_failed_env_runners=False)
+    result = trainer.fit()
+    assert result.attempts == 2
+    assert curve(result.run_id, "num_env_steps_sampled_lifetime") == [(step, step * BATCH) for step in (1, 2, 3)]
+
+
+def steps(count: int) -> pd.DataFrame:
+    """Recorded steps of a pole that is pushed to the side to which it falls."""
+    rng = np.random.default_rng(0)
+    observations = rng.normal(size=(count, 4)).astype("float32")
+    last = np.arange(count) % 20 == 19
+    return pd.DataFrame(
+        {
+            "eps_id": np.arange(count) // 20,
+            "t": np.arange(count) % 20,
+            "obs": list(observations),
+            "new_obs": list(np.roll(observations, -1, axis=0)),
+            "actions": (observations[:, 2] > 0).astype("int64"),
+            "rewards": np.ones(count, "float32"),
+            "terminateds": last,
+            "truncateds": np.zeros(count, bool),
+        }
+    )
+
+
+def test_an_algorithm_learns_from_a_dataset():
+    result = RLTrainer(
+        "BC",
+        config={"env": "CartPole-v1", "train_batch_size_per_learner": 256, "lr": 0.01},
+        datasets={"train": steps(2000)},
+        run_config=RunConfig(stop={"training_iteration": 3}, runtime_env=WITHOUT_TENSORFLOW),
+    ).fit()
+    assert result.rows["train"] >= 2000 if isinstance(result.rows, dict) else True
+    predict = load(result.checkpoint.path)
+    pushed = predict(pd.DataFrame({"obs": [[0, 0, 2, 0], [0, 0, -2, 0]]}))
+    assert pushed.tolist() == [1, 0]
+
+
+@pytest.fixture(autouse=True)
+def no_folder_in_the_home():
+    """RLlib would leave a folder for each algorithm."""
+    folder = Path("~/ray_results").expanduser()
+    before = set(folder.iterdir()) if folder.exists() else set()
+    yield
+    assert (set(folder.iterdir()) if folder.exists() else set()) == before

@@ -1,0 +1,165 @@
+"""RLlib's algorithms by name, and their settings, checked."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from trainlib._ray_objects import described
+from trainlib.config import ScalingConfig
+from trainlib.errors import InvalidArgumentError
+
+__all__ = ["algorithm_class", "algorithm_config", "checked"]
+
+_RUNNERS = ("num_env_runners", "num_workers", "num_rollout_workers")
+"""What RLlib has called the number of env runners."""
+_GROUPS = frozenset({"callbacks", "framework", "input", "lambda", "model", "multiagent", "policies"})
+"""Keys of RLlib's dicts that are no attributes of its settings."""
+
+
+def checked(algorithm: Any, config: Any) -> tuple[Any, dict[str, Any]]:
+    """An algorithm and its settings, as they are kept: the name of one of RLlib's own, and a dict of what differs from its defaults.
+
+    Args:
+        algorithm: A name, or a subclass of RLlib's ``Algorithm``. None for that of an ``AlgorithmConfig``.
+        config: A dict, an ``AlgorithmConfig`` or None.
+
+    Raises:
+        InvalidArgumentError: one of them is something else.
+        ValueError: there is no such algorithm, or it has no such setting.
+    """
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+    if isinstance(config, AlgorithmConfig):
+        algorithm = algorithm if algorithm is not None else config.algo_class
+    elif config is not None and not isinstance(config, dict):
+        raise InvalidArgumentError(
+            f"config is {described(config)}: pass a dict, or an AlgorithmConfig such as PPOConfig()"
+        )
+    found = algorithm_class(algorithm)
+    known = found.get_default_config()
+    if isinstance(config, AlgorithmConfig):
+        if not isinstance(config, type(known)):
+            raise InvalidArgumentError(
+                f"config is a {type(config).__name__}, but the algorithm {found.__name__} has a {type(known).__name__}"
+            )
+        config = _differences(config, known)
+    else:
+        _require_known(config or {}, known, found.__name__)
+    is_rllibs = _registered().get(found.__name__) is found
+    return (found.__name__ if is_rllibs else found), dict(config or {})
+
+
+def algorithm_class(algorithm: Any) -> Any:
+    """The class of an algorithm.
+
+    Raises:
+        InvalidArgumentError: it is neither a name nor a class of RLlib's.
+        ValueError: there is none of that name.
+    """
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    if isinstance(algorithm, type) and issubclass(algorithm, Algorithm):
+        return algorithm
+    if not isinstance(algorithm, str):
+        raise InvalidArgumentError(
+            f"algorithm is {described(algorithm)}: pass the name of one of RLlib's, e.g. 'PPO', or a subclass of its Algorithm"
+        )
+    known = _names()
+    if algorithm not in known:
+        by_lower_case = {name.lower(): name for name in known}
+        close = difflib.get_close_matches(algorithm.lower(), by_lower_case, n=1)
+        hint = f" Do you mean {by_lower_case[close[0]]!r}?" if close else ""
+        raise ValueError(f"RLlib has no algorithm {algorithm!r}. It has {', '.join(sorted(known))}.{hint}")
+    return _registered()[algorithm]
+
+
+def algorithm_config(algorithm: Any, config: dict[str, Any], scaling: ScalingConfig) -> Any:
+    """The settings of an algorithm as an ``AlgorithmConfig``, with the env runners that ``scaling`` asks for.
+
+    Raises:
+        ValueError: both say how many env runners there are, and differ. Or RLlib does not take the settings.
+    """
+    found = algorithm_class(algorithm)
+    for name in _RUNNERS:
+        if config.get(name, scaling.num_workers) != scaling.num_workers:
+            raise ValueError(
+                f"config[{name!r}] is {config[name]}, but scaling_config has {scaling.num_workers} worker(s), which are the env "
+                "runners. Leave it out of config, and set ScalingConfig(num_workers=...)"
+            )
+    made = found.get_default_config()
+    made.algo_class = found
+    made.update_from_dict({name: value for name, value in config.items() if name not in _RUNNERS})
+    made.env_runners(num_env_runners=scaling.num_workers, **_resources(scaling, config))
+    if scaling.use_gpu and "num_gpus_per_learner" not in config:
+        made.learners(num_gpus_per_learner=1)
+    return made
+
+
+def _resources(scaling: ScalingConfig, config: dict[str, Any]) -> dict[str, Any]:
+    """What each env runner gets. Its GPUs only if they are named: ``use_gpu`` is for the learners."""
+    given = dict(scaling.resources_per_worker or {})
+    amounts = {"num_cpus_per_env_runner": given.pop("CPU", None), "num_gpus_per_env_runner": given.pop("GPU", None)}
+    asked = {name: amount for name, amount in amounts.items() if amount is not None and name not in config}
+    return {**asked, **({"custom_resources_per_env_runner": given} if given else {})}
+
+
+def _names() -> list[str]:
+    from ray.rllib.algorithms.registry import ALGORITHMS
+
+    return list(ALGORITHMS)
+
+
+class _Registered(dict[str, Any]):
+    """RLlib's own algorithms, each imported when it is asked for."""
+
+    def __missing__(self, name: str) -> Any:
+        from ray.rllib.algorithms.registry import ALGORITHMS
+
+        self[name] = ALGORITHMS[name]()[0]
+        return self[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in _names() else default
+
+
+_found = _Registered()
+
+
+def _registered() -> _Registered:
+    return _found
+
+
+def _require_known(config: dict[str, Any], known: Any, algorithm: str) -> None:
+    kind = type(known)
+    properties = {name for name in dir(kind) if isinstance(getattr(kind, name, None), property)}
+    names = {*vars(known), *known.to_dict(), *properties, *_GROUPS, *_RUNNERS}
+    # RLlib itself would set a setting that it does not know, and ignore it.
+    for name in config:
+        if name not in names:
+            close = difflib.get_close_matches(str(name), [each for each in names if not each.startswith("_")], n=3)
+            hint = f" Do you mean {' or '.join(map(repr, close))}?" if close else ""
+            raise ValueError(f"config has {name!r}, but {algorithm} has no such setting.{hint}")
+
+
+def _differences(config: Any, known: Any) -> dict[str, Any]:
+    """What a user has set of an ``AlgorithmConfig``.
+
+    Raises:
+        InvalidArgumentError: a setting does not survive that.
+    """
+    given, default = config.to_dict(), known.to_dict()
+    changed = {name: value for name, value in given.items() if name not in default or not _same(value, default[name])}
+    again = known.copy(copy_frozen=False).update_from_dict(changed).to_dict()
+    if lost := sorted(name for name in given if not _same(given[name], again.get(name))):
+        raise InvalidArgumentError(
+            f"config: {', '.join(lost)} cannot be taken from the {type(config).__name__}. Pass config as a dict"
+        )
+    return changed
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except ValueError:  # arrays
+        return False

@@ -1,0 +1,24 @@
+"""Offline data: a dataset as Parquet files, because RLlib takes paths only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainlib._data.shard import DatasetShard
+
+__all__ = ["write_parquet"]
+
+_ROWS = 4096
+
+
+def write_parquet(shard: DatasetShard, folder: Path) -> str:
+    """Write a dataset below a folder. Gives the path for RLlib."""
+    import pyarrow.parquet as pq
+
+    target = folder / "offline"
+    target.mkdir()
+    for number, table in enumerate(shard.iter_batches(batch_size=_ROWS, batch_format="pyarrow")):
+        pq.write_table(table, target / f"{number:06d}.parquet")
+    return str(target)
