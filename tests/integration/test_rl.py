@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import ray
 from gymnasium.envs.classic_control import CartPoleEnv
+from gymnasium.spaces import Box, Discrete
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from trainlib import FailureConfig, RunConfig, ScalingConfig
@@ -104,10 +105,10 @@ def test_all_actors_are_in_the_gang_and_lost_processes_leave_one_run_and_one_cur
 
 
 def test_a_lost_env_runner_that_is_not_to_be_replaced_is_a_failed_attempt(tmp_path, curve):
-    trainer = training(tmp_path, "runner", num_workers=1, iterations=3, restart_failed_env_runners=False)
+    trainer = training(tmp_path, "runner", num_workers=1, iterations=4, restart_failed_env_runners=False)
     result = trainer.fit()
     assert result.attempts == 2
-    assert curve(result.run_id, "num_env_steps_sampled_lifetime") == [(step, step * BATCH) for step in (1, 2, 3)]
+    assert curve(result.run_id, "num_env_steps_sampled_lifetime") == [(step, step * BATCH) for step in range(1, 5)]
 
 
 def steps(count: int) -> pd.DataFrame:
@@ -132,7 +133,13 @@ def steps(count: int) -> pd.DataFrame:
 def test_an_algorithm_learns_from_a_dataset():
     result = RLTrainer(
         "BC",
-        config={"env": "CartPole-v1", "train_batch_size_per_learner": 256, "lr": 0.01},
+        config={
+            "observation_space": Box(-10, 10, (4,)),
+            "action_space": Discrete(2),
+            "train_batch_size_per_learner": 256,
+            "lr": 0.01,
+            "dataset_num_iters_per_learner": 20,
+        },
         datasets={"train": steps(2000)},
         run_config=RunConfig(stop={"training_iteration": 3}, runtime_env=WITHOUT_TENSORFLOW),
     ).fit()

@@ -68,7 +68,7 @@ import trainlib.air.config
 from trainlib.train.torch import TorchTrainer
 assert "ray" not in sys.modules
 same = {f"train.{name}": name for name in (
-    "base_trainer", "callbacks", "data_parallel_trainer", "horovod", "tensorflow", "torch")}
+    "base_trainer", "callbacks", "data_parallel_trainer", "horovod", "lightning", "rl", "tensorflow", "torch")}
 same |= {f"air.{name}": name for name in ("checkpoint", "config", "result", "session")}
 for theirs, ours in {**same, "train.backend": "execution"}.items():
     module = importlib.import_module(f"trainlib.{theirs}")

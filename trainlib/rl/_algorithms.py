@@ -74,8 +74,14 @@ def algorithm_class(algorithm: Any) -> Any:
     return _registered()[algorithm]
 
 
-def algorithm_config(algorithm: Any, config: dict[str, Any], scaling: ScalingConfig) -> Any:
+def algorithm_config(algorithm: Any, config: dict[str, Any], scaling: ScalingConfig, offline: str | None = None) -> Any:
     """The settings of an algorithm as an ``AlgorithmConfig``, with the env runners that ``scaling`` asks for.
+
+    Args:
+        algorithm: The algorithm.
+        config: Its settings.
+        scaling: The env runners.
+        offline: Where the recorded steps are that it learns from, if it does.
 
     Raises:
         ValueError: both say how many env runners there are, and differ. Or RLlib does not take the settings.
@@ -91,6 +97,15 @@ def algorithm_config(algorithm: Any, config: dict[str, Any], scaling: ScalingCon
     made.algo_class = found
     made.update_from_dict({name: value for name, value in config.items() if name not in _RUNNERS})
     made.env_runners(num_env_runners=scaling.num_workers, **_resources(scaling, config))
+    if offline is not None:
+        # Reading reserves nothing: all CPUs may be the gang's, and Ray Data would wait for one for ever.
+        made.offline_data(
+            input_=[offline],
+            input_read_method_kwargs={"num_cpus": 0, **made.input_read_method_kwargs},
+            map_batches_kwargs={"concurrency": 1, "num_cpus": 0, **made.map_batches_kwargs},
+        )
+        if made.env is None:
+            made.env_runners(num_env_runners=0)
     if scaling.use_gpu and "num_gpus_per_learner" not in config:
         made.learners(num_gpus_per_learner=1)
     return made

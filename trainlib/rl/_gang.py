@@ -42,7 +42,9 @@ def gang_of(settings: TrainerSettings, scaling: ScalingConfig) -> ScalingConfig:
     from trainlib.rl._algorithms import algorithm_class, algorithm_config
 
     own = settings.train_loop_config or {}
-    config = algorithm_config(own["algorithm"], own.get("config", {}), scaling)
+    config = algorithm_config(
+        own["algorithm"], own.get("config", {}), scaling, offline="train" if settings.datasets else None
+    )
     config.placement_strategy = scaling.placement_strategy
     main, *actors = algorithm_class(own["algorithm"]).default_resource_request(config).bundles
     return AlgorithmGang(

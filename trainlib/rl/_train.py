@@ -28,15 +28,14 @@ def train_algorithm(config: dict[str, Any]) -> None:
     """Train until somebody says stop: an algorithm has no end of its own.
 
     Args:
-        config: RLTrainer's own arguments, and its ``scaling_config``.
+        config: RLTrainer's own arguments, its ``scaling_config``, and whether it is ``offline``, i.e. has a dataset.
     """
     running = session.current("RLTrainer")
-    made = algorithm_config(config["algorithm"], config.get("config", {}), config["scaling_config"])
     every = running.checkpoint_config.checkpoint_frequency or 1
     with tempfile.TemporaryDirectory(prefix="trainlib-rl-") as folder:
-        offline = session.get_dataset_shard("train") if config.get("offline") else None
-        if offline is not None:
-            made.offline_data(input_=[write_parquet(offline, Path(folder))])
+        steps = session.get_dataset_shard("train") if config["offline"] else None
+        offline = write_parquet(steps, Path(folder)) if steps is not None else None
+        made = algorithm_config(config["algorithm"], config.get("config", {}), config["scaling_config"], offline)
         algorithm = _built(made, folder)
         try:
             _iterate(algorithm, every)

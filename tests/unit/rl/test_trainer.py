@@ -1,0 +1,106 @@
+"""RLTrainer: what it makes of its arguments, and what it says about those that it cannot use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cloudpickle
+import pytest
+from ray.rllib.algorithms.ppo import PPO, PPOConfig
+
+from trainlib import CheckpointConfig, RunConfig, ScalingConfig, tune
+from trainlib._trainer_form import form_of
+from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError
+from trainlib.rl import RLCheckpoint, RLTrainer
+from trainlib.rl._room import ROOM
+from trainlib.rl._served import why_not
+
+CARTPOLE = {"env": "CartPole-v1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"algorithm": "PPPO"}, ValueError, r"RLlib has no algorithm 'PPPO'. It has APPO, BC, .*Do you mean 'PPO'\?"),
+        ({"algorithm": 3}, InvalidArgumentError, "algorithm is .*: pass the name of one of RLlib's, e.g. 'PPO'"),
+        ({"algorithm": None}, InvalidArgumentError, "algorithm is .*: pass the name of one of RLlib's"),
+        (
+            {"algorithm": "PPO", "config": ["env"]},
+            InvalidArgumentError,
+            "config is .*: pass a dict, or an AlgorithmConfig",
+        ),
+        (
+            {"algorithm": "DQN", "config": PPOConfig()},
+            InvalidArgumentError,
+            "config is a PPOConfig, but the algorithm DQN",
+        ),
+        (
+            {"algorithm": "PPO", "config": {**CARTPOLE, "learning_rate": 0.1}},
+            ValueError,
+            "config has 'learning_rate', but PPO has no such setting",
+        ),
+        (
+            {"algorithm": "PPO", "config": {**CARTPOLE, "num_env_runners": 4}},
+            ValueError,
+            r"config\['num_env_runners'\] is 4, but scaling_config has 1 worker",
+        ),
+        (
+            {"algorithm": "PPO", "config": {**CARTPOLE, "minibatch_size": 10_000}},
+            ValueError,
+            "minibatch_size",
+        ),
+        ({"algorithm": "BC", "datasets": {"validation": "x.csv"}}, ValueError, "RLTrainer reads 'train' alone"),
+    ],
+)
+def test_what_cannot_be_used_is_named_before_anything_starts(arguments, error, message):
+    with pytest.raises(error, match=message):
+        RLTrainer(**arguments)
+
+
+def test_a_missing_package_names_the_extra():
+    with pytest.raises(ImportError, match=r"RLTrainer needs no_gymnasium: pip install 'trainlib\[rl\]'"):
+        replace(ROOM, packages=("no_gymnasium",)).require_installed()
+
+
+def test_workers_are_env_runners_and_all_of_rllibs_actors_have_room_in_the_gang():
+    config = {**CARTPOLE, "evaluation_interval": 1, "evaluation_num_env_runners": 2, "num_learners": 1}
+    scaling = ScalingConfig(
+        num_workers=3, resources_per_worker={"CPU": 0.5}, trainer_resources={"CPU": 2}, placement_strategy="SPREAD"
+    )
+    gang = RLTrainer("PPO", config=config, scaling_config=scaling).settings.gang
+    assert gang.num_workers == 1, "one process runs the algorithm"
+    assert gang.bundles == [{"CPU": 2}, *[{"CPU": 0.5}] * 5, {"CPU": 1}]
+    assert gang.placement_strategy == "SPREAD"
+
+
+def test_a_config_of_rllibs_is_kept_as_what_was_set_in_it():
+    made = (
+        PPOConfig().environment("CartPole-v1", env_config={"a": 1}).training(lr=0.01, train_batch_size_per_learner=500)
+    )
+    trainer = RLTrainer(config=made.env_runners(num_env_runners=2), scaling_config=ScalingConfig(num_workers=2))
+    own = trainer.train_loop_config
+    assert own["algorithm"] == "PPO"
+    assert own["config"]["lr"] == 0.01
+    assert own["config"]["env_config"] == {"a": 1}
+    assert len(own["config"]) < 8, "and not all of the defaults"
+    assert RLTrainer(PPO, config=CARTPOLE).train_loop_config["algorithm"] == "PPO"
+
+
+def test_its_arguments_survive_other_processes_and_a_sweep_tries_them():
+    stop = RunConfig(stop={"training_iteration": 2}, checkpoint_config=CheckpointConfig(checkpoint_frequency=2))
+    trainer = RLTrainer("PPO", config={**CARTPOLE, "lr": 0.1, "gamma": 0.9}, run_config=stop)
+    saved = cloudpickle.loads(trainer.settings.dumps()).unpacked()
+    assert RLTrainer.from_settings(saved).arguments() == trainer.arguments()
+    plan = tune.Tuner(trainer, param_space={"config": {"lr": tune.grid_search([0.01, 0.02])}}).plan
+    trial = plan.trainable.trainer({"config": {"lr": 0.02}}, plan.run_fields)
+    assert trial.train_loop_config["config"] == {**CARTPOLE, "lr": 0.02, "gamma": 0.9}
+    assert form_of(ROOM).showing(trainer, lambda value: value).arguments() == trainer.train_loop_config
+
+
+def test_a_checkpoint_of_something_else_is_no_algorithm(tmp_path):
+    (tmp_path / "model.txt").write_text("")
+    with pytest.raises(CheckpointNotFoundError, match=r"has no module 'default_policy'\. It has none"):
+        RLCheckpoint(tmp_path).get_module()
+    with pytest.raises(CheckpointNotFoundError, match="this is no checkpoint of an RLlib algorithm"):
+        RLCheckpoint(tmp_path).restore(None)
+    assert why_not(str(tmp_path)) == "it has no module that chooses actions"
