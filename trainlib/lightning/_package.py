@@ -41,4 +41,4 @@ class OfLightning:
     """Which of them, as ``module:class`` below Lightning's package."""
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        return super().__new__(_combined(cls, lightning().__name__))  # type: ignore[no-any-return]
+        return super().__new__(_combined(cls, lightning().__name__))  # type: ignore[no-any-return, arg-type]

@@ -59,7 +59,7 @@ def _built(config: Any, folder: str) -> Any:
     """The algorithm, with its own files in a folder. By default, RLlib would leave one in the user's home for every algorithm."""
     from ray.tune.trainable import trainable
 
-    trainable.DEFAULT_STORAGE_PATH = folder  # type: ignore[misc]
+    trainable.DEFAULT_STORAGE_PATH = folder  # type: ignore[misc, attr-defined]
     return config.build_algo()
 
 
