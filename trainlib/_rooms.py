@@ -36,6 +36,8 @@ ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
     "tensorflow": "trainlib.tensorflow._room",
     "horovod": "trainlib.horovod._room",
+    "xgboost": "trainlib.xgboost._room",
+    "lightgbm": "trainlib.lightgbm._room",
 }
 """The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
 
@@ -192,7 +194,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'function']
+        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 
