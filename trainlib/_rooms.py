@@ -38,6 +38,8 @@ ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
     "tensorflow": "trainlib.tensorflow._room",
     "horovod": "trainlib.horovod._room",
+    "xgboost": "trainlib.xgboost._room",
+    "lightgbm": "trainlib.lightgbm._room",
     "rl": "trainlib.rl._room",
 }
 """The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
@@ -212,7 +214,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'rl', 'function']
+        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'rl', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 
