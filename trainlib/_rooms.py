@@ -36,6 +36,7 @@ ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
     "tensorflow": "trainlib.tensorflow._room",
     "horovod": "trainlib.horovod._room",
+    "sklearn": "trainlib.sklearn._room",
 }
 """The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
 
@@ -199,7 +200,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'function']
+        ['torch', 'tensorflow', 'horovod', 'sklearn', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 
