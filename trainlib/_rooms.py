@@ -36,6 +36,8 @@ ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
     "tensorflow": "trainlib.tensorflow._room",
     "horovod": "trainlib.horovod._room",
+    "xgboost": "trainlib.xgboost._room",
+    "lightgbm": "trainlib.lightgbm._room",
     "sklearn": "trainlib.sklearn._room",
 }
 """The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
@@ -200,7 +202,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'sklearn', 'function']
+        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'sklearn', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 
