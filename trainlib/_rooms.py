@@ -40,6 +40,7 @@ ROOMS: dict[str, str] = {
     "horovod": "trainlib.horovod._room",
     "xgboost": "trainlib.xgboost._room",
     "lightgbm": "trainlib.lightgbm._room",
+    "sklearn": "trainlib.sklearn._room",
     "rl": "trainlib.rl._room",
 }
 """The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
@@ -214,7 +215,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'rl', 'function']
+        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'sklearn', 'rl', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 

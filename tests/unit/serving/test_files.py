@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -11,14 +12,17 @@ import pytest
 import torch
 import yaml
 from ray.data.preprocessors import Chain, Concatenator, LabelEncoder, StandardScaler
+from sklearn.ensemble import RandomForestClassifier
 
 from tests.without_trainlib import predictions_without_trainlib
 from trainlib import Checkpoint
+from trainlib import _rooms as rooms
 from trainlib import _storage as storage
 from trainlib._prediction.predictor import BatchPredictor, Recipe
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._serving.checkpoints import loader_of, why_not_served
-from trainlib._serving.files import put_model_files
+from trainlib._serving.files import model_code, put_model_files
+from trainlib.sklearn import SklearnCheckpoint
 from trainlib.torch import TorchCheckpoint
 
 ROWS = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [0.5, 0.25, 0.0]})
@@ -56,11 +60,14 @@ def predicted_by_trainlib(each: SavedCheckpoint, rows: pd.DataFrame) -> list[lis
 def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_path):
     plain = saved(TorchCheckpoint.from_model(linear()), str(tmp_path), "m-1")
     preprocessed = saved(TorchCheckpoint.from_model(linear(), preprocessor=fitted_preprocessor()), str(tmp_path), "m-2")
+    labels = [0, 1, 1]
+    forest = RandomForestClassifier(n_estimators=3, random_state=0).fit(ROWS, labels)
+    of_sklearn = saved(SklearnCheckpoint.from_estimator(forest), str(tmp_path), "m-3")
     roots = {}
-    for each in (plain, preprocessed):
+    for each in (plain, of_sklearn, preprocessed):
         assert put_model_files(each, "run-1") is None
         roots[each.model_id] = str(Path(each.location).parent)
-    both, (before, after) = predictions_without_trainlib(dict.fromkeys(roots.values(), ROWS))
+    both, (before, _, after) = predictions_without_trainlib(dict.fromkeys(roots.values(), ROWS))
     assert "ray" not in before, "only a preprocessor of Ray's needs it"
     assert "ray" in after
     expected = linear().eval()(torch.tensor(ROWS.to_numpy(dtype=np.float32))).detach().numpy()
@@ -70,6 +77,10 @@ def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_pat
     np.testing.assert_allclose(both[roots["m-2"]], expected_scaled, rtol=1e-5)
     assert both[roots["m-1"]] == predicted_by_trainlib(plain, ROWS)
     assert both[roots["m-2"]] == predicted_by_trainlib(preprocessed, ROWS)
+    assert both[roots["m-3"]] == forest.predict(ROWS).tolist()
+    assert [[each] for each in both[roots["m-3"]]] == predicted_by_trainlib(
+        of_sklearn, ROWS[["y", "x"]].assign(label=1)
+    )
     labelled = ROWS.assign(label=["yes", "no", "yes"])
     assert predicted_by_trainlib(preprocessed, labelled) == both[roots["m-2"]], "labels are not in the way"
 
@@ -89,9 +100,22 @@ def test_what_is_written_names_mlflow_and_the_framework_only_and_is_complete_or_
     flavor = model["flavors"]["python_function"]
     assert (flavor["data"], flavor["code"]) == ("checkpoint_000002", "code")
     assert (model["model_id"], model["run_id"]) == ("m-1", "run-1")
-    for file in (root / "code" / flavor["loader_module"]).iterdir():
-        assert "import trainlib" not in file.read_text()
-        assert "from trainlib" not in file.read_text()
+    assert sorted(file.name for file in (root / "code" / flavor["loader_module"]).iterdir()) == [
+        "__init__.py",
+        "arrays.py",
+        "model.py",
+        "preprocessing.py",
+    ]
+
+
+@pytest.mark.parametrize("kind", [name for name in rooms.ROOMS if rooms.load(name).served])
+def test_the_code_that_is_copied_imports_nothing_of_trainlib(kind):
+    for text in model_code(kind).values():
+        imported = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        names = [name.name for node in imported for name in node.names] + [
+            str(node.module) for node in imported if isinstance(node, ast.ImportFrom)
+        ]
+        assert not [name for name in names if name.partition(".")[0] == "trainlib"]
 
 
 def test_the_files_go_to_other_stores_too(tmp_path):
