@@ -45,6 +45,11 @@ def test_the_boosted_trees_example_runs():
     assert names["model"].num_boosted_rounds() == 20
 
 
+def test_the_lightning_example_runs():
+    result = run_example("RayDDPStrategy()")["result"]
+    assert result.metrics_dataframe["epoch"].tolist() == [0, 1]
+
+
 def test_the_data_example_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = run_example('StandardScaler(columns=["x"])')

@@ -131,7 +131,7 @@ class Training:
         self._record = Recorder(
             run,
             config=trial.config,
-            num_workers=trainer.scaling_config.num_workers,
+            num_workers=trainer.settings.gang.num_workers,
             dataset_config=trainer.dataset_config,
         )
         self._failures: list[Failure] = []
