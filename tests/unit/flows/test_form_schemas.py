@@ -80,6 +80,7 @@ def test_a_trainer_shows_only_its_own_fields():
         "xgboost": boosted | {"xgboost_config"},
         "lightgbm": boosted | {"lightgbm_config"},
         "sklearn": {"estimator", "params", "label_column", "scoring", "cv"},
+        "rl": {"algorithm", "config"},
     }
     assert set(forms_by_kind) == set(rooms.choices())
 
