@@ -145,6 +145,8 @@ def test_a_checkpoint_without_a_whole_model_says_why_it_cannot_predict(checkpoin
 def test_a_dict_predicts_if_it_has_a_whole_model(tmp_path):
     whole = saved(TorchCheckpoint.from_dict({"model": linear()}), str(tmp_path), "m-1")
     weights = saved(TorchCheckpoint.from_dict({"model": linear().state_dict()}), str(tmp_path), "m-2")
+    assert why_not_served("torch", whole.location) is None
     assert loader_of("torch")(whole.location)(ROWS).shape == (3, 2)
+    assert "it holds a state dict" in str(why_not_served("torch", weights.location))
     with pytest.raises(ValueError, match=r"it holds a state dict, .*from_model"):
         loader_of("torch")(weights.location)
