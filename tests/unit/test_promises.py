@@ -36,7 +36,6 @@ def test_every_promise_has_a_test_but_for_trainers_that_do_not_exist_yet():
         "`TransformersTrainer`",
         "`AccelerateTrainer`",
         "`HuggingFaceTrainer`",
-        "`SklearnTrainer`",
     }
 
 
