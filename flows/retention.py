@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import Field
 
@@ -12,6 +11,7 @@ from trainlib._registry.prune_policy import Policy
 from trainlib._registry.pruning import PruneResult
 from trainlib.errors import RunNotFoundError
 from trainlib.flows._ending import outliving_prefect
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._notifying import notifies
 from trainlib.tasks.prune import prune
 
@@ -25,7 +25,7 @@ def _flow_run_name() -> str:
 
 
 @notifies
-@flow(name="retention", flow_run_name=_flow_run_name, persist_result=False)
+@form_flow(name="retention", flow_run_name=_flow_run_name)
 def retention(
     dry_run: bool = True,
     keep: Annotated[int, Field(ge=0, strict=True)] = 3,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from prefect import flow
 from prefect.runtime import flow_run
 
 from trainlib._registry import tags
@@ -18,6 +17,7 @@ from trainlib.errors import TrainingFailedError
 from trainlib.flows._describing import describe_flow_run, tags_of, title_of
 from trainlib.flows._embedded import flow_run_url
 from trainlib.flows._ending import outliving_prefect
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._interrupted import mark_interrupted
 from trainlib.flows._local import shows_trainings
 from trainlib.flows._notifying import notifies
@@ -49,7 +49,7 @@ _INTERRUPTED_REPORT_S = 1.0
 
 
 @notifies
-@flow(name="train", flow_run_name="train · {trainer.kind} x{num_workers}", persist_result=False)
+@form_flow(name="train", flow_run_name="train · {trainer.kind} x{num_workers}")
 def train(
     trainer: TrainerChoice,
     num_workers: NumWorkers = 1,
