@@ -68,7 +68,7 @@ class ClosedSchema(ParameterSchema):
     Otherwise it would start a run, which would crash.
     """
 
-    additionalProperties: bool = False
+    additionalProperties: bool = False  # noqa: N815  # as JSON schema spells it
 
     @classmethod
     def of(cls, schema: ParameterSchema) -> ClosedSchema:
