@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from prefect.runtime import flow_run
 from pydantic import Field
 
+from trainlib._bounds import MOST_WORKERS
 from trainlib._continuing.config_changes import lost_secrets, with_changes
 from trainlib._continuing.recorded import load_recorded, starting_point
 from trainlib._continuing.trainers import forked, require_training
@@ -37,7 +38,7 @@ def fork(
     source: str = "",
     changes: Annotated[dict[str, Any], WithoutPlainSecrets()] = {},  # noqa: B006  # it is only read, and a form shows it as empty
     add_settings: bool = False,
-    num_workers: Annotated[int, Field(ge=0, strict=True)] = 0,
+    num_workers: Annotated[int, Field(ge=0, le=MOST_WORKERS, strict=True)] = 0,
     name: Annotated[str, Field(max_length=250)] = "",
 ) -> Result:
     """Start a new training from a checkpoint of another one, with other settings. The other one stays as it is.

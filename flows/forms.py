@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
+from trainlib._bounds import MOST_WORKERS
 from trainlib._data.config import DataConfig
 from trainlib._data.manifest import PreprocessedDataset
 from trainlib._data.spec import SplitSpec, StepSpec
@@ -45,7 +46,7 @@ __all__ = [
 
 C = TypeVar("C", bound=BaseModel)
 
-NumWorkers = Annotated[int, Field(ge=1, strict=True)]
+NumWorkers = Annotated[int, Field(ge=1, le=MOST_WORKERS, strict=True)]
 DatasetPaths = Annotated[dict[str, str | PreprocessedDataset], WithoutPlainSecrets()]
 DataSource = Annotated[str, AfterValidator(require_no_password), WithoutPlainSecrets()]
 SearchSpace = Annotated[dict[str, Any], WithoutPlainSecrets()]

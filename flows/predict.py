@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from trainlib._bounds import LARGEST_COUNT
 from trainlib._data.sources import inspect_source
 from trainlib._form_secrets import WithoutPlainSecrets
 from trainlib._prediction.model_names import NamedModel, find_model
@@ -32,7 +33,7 @@ def predict(
     keep_columns: list[str] = [],  # noqa: B006  # it is only read, and a form shows it as empty
     num_workers: NumWorkers = 2,
     use_gpu: bool = False,
-    batch_size: Annotated[int, Field(ge=1, strict=True)] = 1024,
+    batch_size: Annotated[int, Field(ge=1, le=LARGEST_COUNT, strict=True)] = 1024,
     preprocess: bool = True,
     storage_path: str = "",
 ) -> Predictions:

@@ -8,6 +8,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 from pydantic import Field
 
+from trainlib._bounds import MOST_WORKERS
 from trainlib._continuing.config_changes import hidden_keys, lost_secrets, with_changes
 from trainlib._continuing.interrupted import interrupted_runs, run_begun_in
 from trainlib._continuing.recorded import (
@@ -46,7 +47,7 @@ def _flow_run_name() -> str:
 @form_flow(name="resume", flow_run_name=_flow_run_name)
 def resume(
     run: str = "",
-    num_workers: Annotated[int, Field(ge=0, strict=True)] = 0,
+    num_workers: Annotated[int, Field(ge=0, le=MOST_WORKERS, strict=True)] = 0,
     secrets: Annotated[dict[str, str], SecretsByReference()] = {},  # noqa: B006  # it is only read, and a form shows it as empty
     even_if_finished: bool = False,
 ) -> Result | ResultGrid | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from prefect.runtime import flow_run
 from pydantic import Field
 
+from trainlib._bounds import LARGEST_COUNT, LONGEST_DAYS
 from trainlib._registry.prune_policy import Policy
 from trainlib._registry.pruning import PruneResult
 from trainlib.errors import RunNotFoundError
@@ -28,10 +29,10 @@ def _flow_run_name() -> str:
 @form_flow(name="retention", flow_run_name=_flow_run_name)
 def retention(
     dry_run: bool = True,
-    keep: Annotated[int, Field(ge=0, strict=True)] = 3,
+    keep: Annotated[int, Field(ge=0, le=LARGEST_COUNT, strict=True)] = 3,
     metric: str = "",
     mode: Literal["max", "min"] = "max",
-    older_than_days: Annotated[float, Field(ge=0)] = 30.0,
+    older_than_days: Annotated[float, Field(ge=0, le=LONGEST_DAYS)] = 30.0,
     experiment: str = "",
 ) -> PruneResult:
     """Delete old checkpoints. A dry run, which is the default, only lists what would be deleted, with sizes.
