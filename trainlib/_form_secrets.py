@@ -14,7 +14,7 @@ from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from trainlib._secrets import MASK, is_secret, masked_uri
+from trainlib._secrets import MASK, SecretText, is_secret, masked_uri
 
 __all__ = [
     "ADVICE",
@@ -77,6 +77,8 @@ def masked_but_references(value: Any, *, is_named: bool = False) -> Any:
         }
     if type(value) in (list, tuple):
         return type(value)(masked_but_references(item, is_named=is_named) for item in value)
+    if isinstance(value, SecretText):
+        return MASK
     if not _is_plain_secret(value, is_named):
         return value
     return MASK if is_named else masked_uri(value)
