@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from prefect import Flow
@@ -13,17 +13,22 @@ from prefect.exceptions import ParameterTypeError
 
 from trainlib._form_secrets import ADVICE, masked_but_references, plain_secrets
 from trainlib._masked_text import masked_text
+from trainlib._runtime_env import code_in
 
-__all__ = ["FormFlow", "form_flow"]
+__all__ = ["BRING_CODE", "FormFlow", "form_flow"]
+
+BRING_CODE = "TRAINLIB_FORMS_BRING_CODE"
+"""The environment variable with which whoever runs the deployments lets forms name packages and folders that workers run code of."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class FormFlow(Flow[P, R]):
-    """Masks secrets where somebody calls it from Python, and refuses them in a run of a deployment.
+    """Masks secrets where somebody calls it from Python. In a run of a deployment, refuses them, and code that a form brings along.
 
-    In Python, the function gets what was passed, and Prefect stores something else. A run of a deployment gets only what is stored.
+    In Python, the function gets what was passed, and Prefect stores something else. A run of a deployment gets only what is stored, and
+    whoever fills in its form need not be whoever runs it.
     """
 
     def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -31,14 +36,25 @@ class FormFlow(Flow[P, R]):
         return stored
 
     def validate_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        if _is_run_of_deployment() and (found := list(plain_secrets(parameters))):
-            raise ParameterTypeError(f"{', '.join(found)}: this is a secret. {ADVICE} Then delete this run.")
+        if _is_run_of_deployment():
+            if found := list(plain_secrets(parameters)):
+                raise ParameterTypeError(f"{', '.join(found)}: this is a secret. {ADVICE} Then delete this run.")
+            if (code := _code_in(parameters)) and not os.environ.get(BRING_CODE):
+                raise ParameterTypeError(
+                    f"{', '.join(code)}: a form does not bring code along, unless whoever runs the deployment allows it. Install it "
+                    f"where the workers are, or set {BRING_CODE}=1 where the flow runs."
+                )
         return super().validate_parameters(parameters)
 
 
 def form_flow(*, name: str, flow_run_name: str | Callable[[], str]) -> Callable[[Callable[P, R]], FormFlow[P, R]]:
     """Make a flow of a function, as Prefect's ``@flow`` does. Results are not kept: MLflow has what they are made of."""
     return lambda function: FormFlow(function, name=name, flow_run_name=flow_run_name, persist_result=False)
+
+
+def _code_in(parameters: dict[str, Any]) -> list[str]:
+    env = parameters.get("runtime_env")
+    return [f"runtime_env.{field}" for field in code_in(env)] if isinstance(env, Mapping) else []
 
 
 def _is_run_of_deployment() -> bool:

@@ -16,6 +16,7 @@ from trainlib._form_secrets import SECRET_KEY, TOKEN_KEY, masked_but_references,
 from trainlib._secrets import MASK, is_secret
 from trainlib.deployments.serve import deployments
 from trainlib.flows import fork, pipeline, predict, preprocess, resume, sweep, train
+from trainlib.flows._form_flow import BRING_CODE
 
 SECRET = "correct horse"
 BLOCK = "{{ prefect.blocks.secret.warehouse }}"
@@ -106,6 +107,26 @@ def test_parameters_that_are_not_valid_are_printed_without_secrets(caplog):
     (line,) = [record.getMessage() for record in caplog.records if record.name == "prefect.flows"]
     assert MASK in line
     assert SECRET not in line
+
+
+def test_a_form_does_not_bring_code_unless_whoever_runs_the_deployment_allows_it(tmp_path, monkeypatch):
+    """Else any of these would do what naming a function that is not marked may not."""
+    env = {
+        "pip": ["einops"],
+        "working_dir": str(tmp_path),
+        "py_modules": [str(tmp_path)],
+        "env_vars": {"PYTHONPATH": "/x"},
+    }
+    train.validate_parameters({**GOOD[train], "runtime_env": env})  # in Python, whoever calls it runs code anyway
+    monkeypatch.setenv("PREFECT__FLOW_RUN_ID", "00000000-0000-0000-0000-000000000000")
+    for name, value in env.items():
+        with pytest.raises(ParameterTypeError, match=rf"^runtime_env\.{name}.*does not bring code.*{BRING_CODE}=1"):
+            train.validate_parameters({**GOOD[train], "runtime_env": {name: value}})
+    train.validate_parameters(
+        {**GOOD[train], "runtime_env": {"env_vars": {"NCCL_DEBUG": "INFO"}, "excludes": ["*.csv"]}}
+    )
+    monkeypatch.setenv(BRING_CODE, "1")
+    train.validate_parameters({**GOOD[train], "runtime_env": env})
 
 
 words = st.sampled_from(
