@@ -113,6 +113,7 @@ def outliving_prefect(work: Callable[[], R]) -> R:
         raise pause_of_suspended() from None
     if error is not None and watch.cancelled is not None:
         error = _cancelled_error(watch.cancelled).with_traceback(error.__traceback__)
+        watch.show_callers_as_cancelled()
     if _end(value, error) and watch.is_cancelled():
         # Prefect accepts no other state any more. If it was too late, whoever called fit() still gets what came of it.
         message = str(error) if isinstance(error, TrainingCancelledError) else "It was over when it was cancelled."
