@@ -67,7 +67,9 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
             # Nothing may go on behind a call that is over: the user may shut Ray down next, and a thread of ours that still
             # used it, or started another one, would take the whole process with it.
             warm_up.wait()
-    if isinstance(failure, TerminationSignal) and FlowRunContext.get() is None:  # a flow of the user's knows it as it is
+    if (
+        isinstance(failure, TerminationSignal) and FlowRunContext.get() is None
+    ):  # a flow of the user's knows it as it is
         failure = SystemExit(128 + signal.SIGTERM)
     # Raised here, so that the frames of Prefect's engine are not part of it.
     raise failure.with_traceback(None) from failure.__cause__

@@ -314,14 +314,14 @@ def test_runs_of_deployments_are_suspended_resumed_cancelled_and_retried_as_in_t
         for flow, name in names.items()
     }
 
-    def start(flow: str, given: dict[str, Any]) -> str:
+    def start(name: str, given: dict[str, Any]) -> str:
         with get_client(sync_client=True) as client:
-            deployment = client.read_deployment_by_name(f"{flow}/cancelled")
+            deployment = client.read_deployment_by_name(f"{name}/cancelled")
             return str(client.create_flow_run_from_deployment(deployment.id, parameters=given).id)
 
     served.wait_for(lambda: "Your deployments are being served" in served.output)
-    for flow, given in parameters.items():
-        start(flow, given)
+    for each, given in parameters.items():
+        start(each, given)
 
     def wait_until_reported(trainings: int = 3) -> None:
         served.wait_for(lambda: len(list(folder.glob("reported-*"))) == trainings)
