@@ -16,7 +16,9 @@ from prefect.events.worker import EventsWorker
 from prefect.logging import handlers
 from prefect.settings import PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE, temporary_settings
 
-__all__ = ["bounded_queues"]
+from trainlib.tasks._prefect_server import wait_until_it_answers
+
+__all__ = ["bounded_queues", "give_up_at_exit"]
 
 # Some 30,000 log lines as people print them. Prefect takes up to 4 MB of them from the queue at a time.
 MOST_BYTES = 40_000_000
@@ -35,12 +37,35 @@ def bounded_queues() -> Iterator[None]:
     if handlers._api_log_sink is None:  # Prefect's task runners with processes have their own
         handlers.set_api_log_sink(_sink)
     most = PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE.value() or MOST_EVENTS
-    instances: dict[int, Any] = EventsWorker._instances  # type: ignore[misc]
-    for worker in list(instances.values()):  # the setting is only read when one is made
+    for worker in _workers():  # the setting is only read when one is made
         if isinstance(worker, EventsWorker) and worker._queue.maxsize == 0:
             worker._queue.maxsize = most
     with temporary_settings({PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE: most}):
         yield
+
+
+def give_up_at_exit() -> None:
+    """Let this process end without what its server has not taken, unless it answers by then.
+
+    Prefect's own threads would first try to send each event for some ten seconds: after a sweep, that is many minutes.
+    """
+    # Before those threads' own exit handlers, which wait for them: the latest is called first.
+    threading._register_atexit(_give_up)  # type: ignore[attr-defined]
+
+
+def _give_up() -> None:
+    if wait_until_it_answers(0.0):
+        return
+    for worker in _workers():
+        task, loop = worker._task, worker._loop
+        if task is not None and loop is not None:
+            loop.call_soon_threadsafe(task.cancel)
+
+
+def _workers() -> list[Any]:
+    """Prefect's threads of this process that send something to its server."""
+    instances: dict[int, Any] = EventsWorker._instances  # type: ignore[misc]
+    return [one for one in list(instances.values()) if isinstance(one, (EventsWorker, handlers.APILogWorker))]
 
 
 class _BoundedLogSink:

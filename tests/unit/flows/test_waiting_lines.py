@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -22,6 +25,8 @@ from prefect.settings import (
     PREFECT_LOGGING_TO_API_BATCH_INTERVAL,
     temporary_settings,
 )
+from websockets.sync.server import ServerConnection, serve
+from websockets.typing import Subprotocol
 
 from trainlib.flows import _waiting_lines as waiting_lines
 from trainlib.flows._waiting_lines import bounded_queues
@@ -121,3 +126,49 @@ def test_the_queue_of_events_has_a_bound(configured, bound):
             assert before._queue.maxsize == bound
         before.drain()
     set_api_log_sink(None)
+
+
+SCRIPT = """
+import sys
+from prefect.events import emit_event
+from trainlib.flows._waiting_lines import bounded_queues, give_up_at_exit
+
+def emit(number):
+    emit_event("event", resource={"prefect.resource.id": f"test.{number}"})
+
+with bounded_queues():
+    emit(0)
+    sys.stdin.readline()
+    for number in range(20):
+        emit(number)
+give_up_at_exit()
+print("over", flush=True)
+"""
+
+
+def test_a_process_ends_although_its_server_is_gone_with_events_left():
+    """Each of them would be tried for some ten seconds."""
+    is_told = threading.Event()
+
+    def take_one_event(connection: ServerConnection) -> None:
+        connection.recv()
+        connection.send(json.dumps({"type": "auth_success"}))
+        connection.recv()
+        is_told.set()
+
+    with serve(take_one_event, "127.0.0.1", 0, subprotocols=[Subprotocol("prefect")]) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        environment = os.environ | {"PREFECT_API_URL": f"http://127.0.0.1:{server.socket.getsockname()[1]}/api"}
+        command = [sys.executable, "-c", SCRIPT]
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert is_told.wait(60)
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"gone\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"over\n"
+        assert process.wait(15) == 0
+    finally:
+        process.kill()
+        process.wait()
