@@ -68,7 +68,8 @@ def _trainer_of(source: str, changes: dict[str, Any], add: bool, name: str) -> D
     with about_field("source"):
         start = starting_point(source)
         settings = require_training(load_recorded(start.run_id), source)
-        require_trainable(settings.train_loop_per_worker)
+        for function in settings.users_functions:
+            require_trainable(function)
     with about_field("changes"):
         config = with_changes(settings.train_loop_config, changes, add=add)
         lost = lost_secrets(config)

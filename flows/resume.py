@@ -127,7 +127,8 @@ def _trainer_of(run_id: str, num_workers: int, secrets: dict[str, str]) -> DataP
     with about_field("run"):
         continued = resumed(recorded, config)
         for trainer in continued.trainers if isinstance(continued, Tuner) else [continued]:
-            require_trainable(trainer.train_loop_per_worker)
+            for function in trainer.settings.users_functions:
+                require_trainable(function)
     if isinstance(continued, Tuner) or not num_workers:
         return continued
     scaling = continued.scaling_config.model_copy(update={"num_workers": num_workers})

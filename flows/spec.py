@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainlib import _rooms as rooms
 from trainlib._data.config import DataConfig
 from trainlib._data.manifest import PreprocessedData, PreprocessedDataset
 from trainlib._forms import Section, plain
-from trainlib._trainer_form import TrainerChoice, TrainerForm, form_of
+from trainlib._trainer_form import TrainerChoice, TrainerForm, form_showing
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.flows._secret_blocks import with_secret_blocks
 from trainlib.flows._shown import shown
@@ -71,7 +70,7 @@ class TrainSpec(BaseModel):
 
     @classmethod
     def _showing(cls, trainer: DataParallelTrainer, given: DataParallelTrainer | InspectedTrainer) -> TrainSpec:
-        form = form_of(rooms.room_of(trainer.backend_config)).showing(trainer, shown)
+        form = form_showing(trainer, shown)
         form._given = given
         return cls.model_construct(
             trainer=form,

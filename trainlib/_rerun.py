@@ -62,7 +62,7 @@ def plan_rerun(run: str, name: str | None = None, config: dict[str, Any] | None 
         found = find_run(connect(store), run_id)
         recorded = ENVIRONMENT.load(found.info.artifact_uri)
     name = name or f"{found.info.run_name} · rerun of {run_id[:8]}"
-    changes: dict[str, Any] = {} if config is None else {"train_loop_config": config}
+    changes: dict[str, Any] = {} if config is None else settings.arguments_for_config(config)
     trainer = (
         rooms.load(settings.backend_config.framework)
         .trainer_class()

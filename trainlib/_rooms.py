@@ -20,7 +20,17 @@ from trainlib.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from trainlib.trainer import DataParallelTrainer
 
-__all__ = ["FUNCTION", "ROOMS", "Room", "checkpoint_class", "choices", "load", "room_of", "taken_from_ray"]
+__all__ = [
+    "FUNCTION",
+    "ROOMS",
+    "Room",
+    "checkpoint_class",
+    "choices",
+    "for_functions",
+    "load",
+    "room_of",
+    "taken_from_ray",
+]
 
 ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
@@ -58,6 +68,17 @@ class Room:
     """The checkpoint of the framework's models, as ``module:class``. Its ``kind`` is the room's name."""
     form: str | None = None
     """What a form asks for, as ``module:class``. Default: a training function, its config and the framework's settings."""
+    served: str | None = None
+    """The module that loads and calls the framework's models where there is no trainlib."""
+    own_function: str | None = None
+    """The training function of a trainer that is given none, as ``module:function``. Its config is the trainer's own arguments."""
+    own_arguments: tuple[str, ...] = ()
+    """The trainer's arguments that its own training function is called with, e.g. ``params``. They are kept as its
+    ``train_loop_config``, so that runs, sweeps, forks and digests know them as they know the config of a user's function."""
+    takes_function: bool = True
+    """Whether the trainer runs a training function of the user's."""
+    averages_gradients: bool = False
+    """Whether the ranks of a training function hold the same model and average its gradients."""
 
     @property
     def name(self) -> str:
@@ -68,6 +89,16 @@ class Room:
     def config_argument(self) -> str:
         """The usual spelling of the trainer's argument for the framework's settings."""
         return self.config_arguments[0]
+
+    def training_function(self) -> Callable[[dict[str, Any]], Any]:
+        """The training function of a trainer that is given none. Imports the framework's folder, but not the framework."""
+        assert self.own_function is not None
+        found: Callable[[dict[str, Any]], Any] = _import(self.own_function)
+        return found
+
+    def brings(self, function: Any) -> bool:
+        """Whether a training function is the room's own, and its config the arguments of the room's trainer."""
+        return self.own_function is not None and function is self.training_function()
 
     def trainer_class(self) -> type[DataParallelTrainer]:
         """The trainer. Imports the framework's folder, but not the framework."""
@@ -89,15 +120,37 @@ class Room:
     def base_arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of the room's trainer as those of DataParallelTrainer; ``given`` may be its ``locals()``.
 
+        Own arguments become the config of the room's own training function, unless the user gave a function.
+
         Raises:
             ImportError: the framework is not installed.
-            ValueError: the framework's settings were passed in two spellings.
+            ValueError: the framework's settings were passed in two spellings, or own arguments besides a training function.
             InvalidArgumentError: they are not this framework's settings.
         """
         self.require_installed()
-        left_out = {"self", "__class__", *self.config_arguments}
+        left_out = {"self", "__class__", *self.config_arguments, *self.own_arguments}
         common = {name: value for name, value in given.items() if name not in left_out}
-        return {**common, "backend_config": self._config_from(given)}
+        return {**common, **self._own_from(given), "backend_config": self._config_from(given)}
+
+    def _own_from(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The training function and its config, if the room brings them."""
+        own = {name: given[name] for name in self.own_arguments if given.get(name) is not None}
+        if self.own_function is None:
+            return {}
+        trainer = self.trainer.rpartition(":")[2]
+        if given.get("train_loop_per_worker") is not None:
+            if own:
+                raise ValueError(
+                    f"{trainer} got a training function and {', '.join(own)}. The function itself says how to train: pass one or "
+                    "the other"
+                )
+            return {}
+        if given.get("train_loop_config") is not None:
+            raise ValueError(
+                f"{trainer} got a train_loop_config, but no training function that is called with it. Pass train_loop_per_worker, "
+                f"or {', '.join(self.own_arguments)}"
+            )
+        return {"train_loop_per_worker": self.training_function(), "train_loop_config": own}
 
     def _config_from(self, given: Mapping[str, Any]) -> BackendConfig:
         spelled = {name: given[name] for name in self.config_arguments if given[name] is not None}
@@ -119,6 +172,11 @@ FUNCTION = Room(
     trainer="trainlib.trainer:DataParallelTrainer",
 )
 """No framework: the training function runs in processes that know their ranks, and nothing is set up around it."""
+
+
+def for_functions() -> list[str]:
+    """The names of the rooms whose trainers run a user's training function."""
+    return [name for name in ROOMS if load(name).takes_function]
 
 
 def load(name: str) -> Room:

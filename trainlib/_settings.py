@@ -11,10 +11,10 @@ from trainlib._data.config import DataConfig
 from trainlib._execution.backend import BackendConfig
 from trainlib._given_checkpoint import checkpoint_to_resume
 from trainlib._ray_objects import described, settings_from_ray
-from trainlib._rooms import taken_from_ray
+from trainlib._rooms import room_of, taken_from_ray
 from trainlib._secrets import hidden_in, without_secrets
 from trainlib.checkpoint import Checkpoint
-from trainlib.config import RunConfig, ScalingConfig, require_values
+from trainlib.config import CheckpointConfig, RunConfig, ScalingConfig, require_values
 from trainlib.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ class TrainerSettings:
             preprocessor=preprocessor,
             resume_from_checkpoint=checkpoint_to_resume(resume_from_checkpoint, "resume_from_checkpoint"),
         )
+        if not settings.has_own_function:
+            _require_no_cadence(settings.run_config.checkpoint_config)
         if (runtime_env := settings.gang.runtime_env) is not None:
             runtime_env.require_secrets()
         settings._require_datasets()
@@ -146,7 +148,28 @@ class TrainerSettings:
     def arguments(self, config_argument: str) -> dict[str, Any]:
         """The arguments that make a trainer with these settings; the framework's own go by ``config_argument``."""
         by_name = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.has_own_function:
+            del by_name["train_loop_per_worker"], by_name["train_loop_config"]
+            unset = dict.fromkeys(room_of(self.backend_config).own_arguments)
+            by_name = {**unset, **(self.train_loop_config or {}), **by_name}
         return {config_argument if name == "backend_config" else name: value for name, value in by_name.items()}
+
+    @property
+    def has_own_function(self) -> bool:
+        """Whether the trainer brings its training function, whose config then is the trainer's own arguments."""
+        return room_of(self.backend_config).brings(self.train_loop_per_worker)
+
+    @property
+    def users_functions(self) -> list[Callable[..., Any]]:
+        """The functions of the user's that workers will call: the training function, or those among the trainer's own arguments."""
+        if not self.has_own_function:
+            return [self.train_loop_per_worker] if self.train_loop_per_worker is not None else []
+        given = (self.train_loop_config or {}).values()
+        return [value for value in given if callable(value) and not isinstance(value, type)]
+
+    def arguments_for_config(self, config: dict[str, Any] | None) -> dict[str, Any]:
+        """The arguments of the trainer that say what its training function is called with."""
+        return dict(config or {}) if self.has_own_function else {"train_loop_config": config}
 
     # -- in another process -----------------------------------------------------------------------------
 
@@ -195,13 +218,24 @@ class TrainerSettings:
         """
         from trainlib._data.portable import unpacked
 
-        lost = [] if "train_loop_config" in changes else list(hidden_in(self.train_loop_config, "train_loop_config"))
-        if lost:
-            raise ValueError(
-                f"{', '.join(lost)} {'were' if len(lost) > 1 else 'was'} not saved, being secret. Pass the whole "
-                "train_loop_config again: restore(..., train_loop_config={...})"
-            )
+        config = self.arguments_for_config(self.train_loop_config)
+        lost = {name: list(hidden_in(config[name], name)) for name in config if name not in changes}
+        for name, places in lost.items():
+            if places:
+                raise ValueError(
+                    f"{', '.join(places)} {'were' if len(places) > 1 else 'was'} not saved, being secret. Pass the whole "
+                    f"{name} again: restore(..., {name}={{...}})"
+                )
         return self if "datasets" in changes else replace(self, datasets=unpacked(self.datasets))
+
+
+def _require_no_cadence(config: CheckpointConfig) -> None:
+    """A training function of the user's saves checkpoints itself, so nothing else can say when."""
+    if wanted := [name for name in ("checkpoint_frequency", "checkpoint_at_end") if getattr(config, name, None)]:
+        raise ValueError(
+            f"CheckpointConfig sets {' and '.join(wanted)}, but the training function says when to save, with "
+            "report(metrics, checkpoint=...). Leave it out"
+        )
 
 
 def _require_no_circle(value: Any, around: tuple[int, ...]) -> None:

@@ -26,7 +26,7 @@ from trainlib._forms import Section, plain, section_of, tidy
 from trainlib._rooms import FUNCTION, Room
 from trainlib._trainable import load_trainable, path_of
 
-__all__ = ["FunctionForm", "TrainerChoice", "TrainerForm", "form_of"]
+__all__ = ["FunctionForm", "OwnArgumentsForm", "TrainerChoice", "TrainerForm", "form_of", "form_showing"]
 
 
 class TrainerForm(BaseModel):
@@ -144,6 +144,39 @@ class FunctionForm(TrainerForm):
         return cls.model_construct(**values)  # type: ignore[return-value]
 
 
+class OwnArgumentsForm(TrainerForm):
+    """Asks for the arguments of a trainer that brings its training function. A room's form adds them as fields of their names."""
+
+    def arguments(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._own_fields()}
+
+    def with_target(self, target: str | None) -> Self:
+        """The same trainer, with the target as its ``label_column`` if that is empty."""
+        if not target or _LABEL not in type(self).model_fields or getattr(self, _LABEL):
+            return self
+        return self.model_copy(update={_LABEL: target})
+
+    @classmethod
+    def showing(cls, trainer: Any, shown: Callable[[Any], Any]) -> Self:
+        given = trainer.train_loop_config or {}
+        own = {name: shown(given[name]) for name in cls._own_fields() if name in given}
+        return cls.model_construct(kind=cls.room.name, **own)  # type: ignore[return-value]
+
+    @classmethod
+    def _own_fields(cls) -> list[str]:
+        return [name for name in cls.model_fields if name in cls.room.own_arguments]
+
+
+_LABEL = "label_column"
+
+
+def form_showing(trainer: Any, shown: Callable[[Any], Any]) -> TrainerForm:
+    """The form that shows a trainer of this process, whether it runs a function of the user's or its own."""
+    room = rooms.room_of(trainer.backend_config)
+    kind = form_of(room) if trainer.settings.has_own_function else function_form_of(room)
+    return kind.showing(trainer, shown)
+
+
 @cache
 def form_of(room: Room) -> type[TrainerForm]:
     """The form for a room's trainer: its own, or a training function and the framework's settings.
@@ -156,6 +189,12 @@ def form_of(room: Room) -> type[TrainerForm]:
         module, _, name = room.form.partition(":")
         own: type[TrainerForm] = getattr(importlib.import_module(module), name)
         return own
+    return function_form_of(room)
+
+
+@cache
+def function_form_of(room: Room) -> type[TrainerForm]:
+    """A form for a room's trainer that asks for a training function and the framework's settings."""
     fields: dict[str, Any] = {"kind": (Literal[room.name], room.name)}
     if room.config_class.model_fields:
         section = section_of(room.config_class)

@@ -187,11 +187,6 @@ class CheckpointConfig(_Config):
         "checkpoint_frequency",
         "checkpoint_at_end",
     )
-    elsewhere: ClassVar[dict[str, str]] = {
-        "checkpoint_frequency": "the training function says when, with report(metrics, checkpoint=...)",
-        "checkpoint_at_end": "the training function says when, with report(metrics, checkpoint=...)",
-    }
-
     num_to_keep: int | None = Field(
         default=None,
         ge=0,
@@ -208,6 +203,18 @@ class CheckpointConfig(_Config):
     checkpoint_score_order: Literal["max", "min"] = Field(
         default="max", description="Whether a high or a low score is better."
     )
+    checkpoint_frequency: int = Field(
+        default=0,
+        ge=0,
+        strict=True,
+        description="A checkpoint after every so many iterations. 0: none before the end. For trainers without a training function, "
+        "such as XGBoostTrainer: a function says itself when to save.",
+    )
+    checkpoint_at_end: bool | None = Field(
+        default=None,
+        strict=True,
+        description="Whether there is a checkpoint of the last iteration. Default: yes. For trainers without a training function.",
+    )
     max_staged: int = Field(
         default=16,
         ge=1,
@@ -219,6 +226,17 @@ class CheckpointConfig(_Config):
         gt=0,
         description="How many GiB such checkpoints may take together. With more, report() waits. One may always wait.",
     )
+
+    def is_due(self, iteration: int, *, is_last: bool) -> bool:
+        """Whether a trainer without a training function saves a checkpoint after an iteration, counted from 1.
+
+        Example:
+            >>> [CheckpointConfig(checkpoint_frequency=2).is_due(i, is_last=i == 5) for i in (1, 2, 3, 4, 5)]
+            [False, True, False, True, True]
+        """
+        if is_last and self.checkpoint_at_end is not False:
+            return True
+        return self.checkpoint_frequency > 0 and iteration % self.checkpoint_frequency == 0
 
 
 class FailureConfig(_Config):

@@ -15,6 +15,7 @@ from trainlib.errors import InvalidArgumentError, SessionUnavailableError
 if TYPE_CHECKING:
     from trainlib._data.shard import DatasetShard
     from trainlib.checkpoint import Checkpoint
+    from trainlib.config import CheckpointConfig
 
 __all__ = [
     "TrainContext",
@@ -122,6 +123,8 @@ class Session(Protocol):
     """What implements the functions of this module inside a worker."""
 
     context: TrainContext
+    checkpoint_config: CheckpointConfig
+    """When a trainer without a training function of the user's is to save."""
     checkpoint_was_asked_for: bool
     resume_from: Checkpoint | None
     """What the attempt started from."""

@@ -12,7 +12,7 @@ from trainlib import _rooms as rooms
 
 __all__ = ["BACKENDS", "COLLECTIVE_TIMEOUT_S", "FITS", "collective", "fit_in_one_process", "of", "trainer"]
 
-BACKENDS = list(rooms.ROOMS)
+BACKENDS = [name for name in rooms.ROOMS if rooms.load(name).averages_gradients]
 
 
 def of(backend: str) -> Any:

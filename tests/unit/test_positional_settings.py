@@ -9,7 +9,7 @@ import warnings
 import pytest
 from pydantic import ValidationError
 
-from trainlib import CheckpointConfig, DivergenceConfig, FailureConfig, RunConfig, ScalingConfig
+from trainlib import CheckpointConfig, DataParallelTrainer, DivergenceConfig, FailureConfig, RunConfig, ScalingConfig
 from trainlib.torch import TorchConfig
 from trainlib.tune import TuneConfig, grid_search
 
@@ -60,8 +60,10 @@ def test_an_argument_without_a_place_is_named(make, message):
         (lambda: RunConfig(progress_reporter=object()), "RunConfig has no progress_reporter: set verbose"),
         (lambda: RunConfig(verbose=4), "verbose"),
         (
-            lambda: CheckpointConfig(2, checkpoint_frequency=5),
-            "no checkpoint_frequency: the training function says when",
+            lambda: DataParallelTrainer(
+                print, run_config=RunConfig(checkpoint_config=CheckpointConfig(2, checkpoint_frequency=5))
+            ),
+            "checkpoint_frequency, but the training function says when to save",
         ),
         (lambda: ScalingConfig(2), "The first place is that of trainer_resources: write num_workers=2"),
     ],

@@ -31,7 +31,7 @@ def resumed(
     run_id, settings = recorded.run_id, recorded.settings
     if isinstance(settings, TrainerSettings):
         if config is not None:
-            changes = {"train_loop_config": config, **changes}
+            changes = {**settings.arguments_for_config(config), **changes}
         return rooms.room_of(settings.backend_config).trainer_class().restore(run_id, **changes)
     return Tuner.restore(run_id, param_space=config) if config is not None else Tuner.restore(run_id)
 
@@ -57,12 +57,13 @@ def forked(
     run_config = settings.run_config.model_copy(
         update={"name": name or f"{start.run_name} · fork of {start.run_id[:8]}", "callbacks": [mark]}
     )
+    called_with = settings.arguments_for_config(config if config or settings.train_loop_config is not None else None)
     return (
         rooms.room_of(settings.backend_config)
         .trainer_class()
         .from_settings(
-            settings.unpacked(["train_loop_config"]),
-            train_loop_config=config if config or settings.train_loop_config is not None else None,
+            settings.unpacked(called_with),
+            **called_with,
             run_config=run_config,
             resume_from_checkpoint=as_checkpoint(start.checkpoint),
             **changes,

@@ -86,6 +86,7 @@ class WorkerSession:
     def __init__(self, assignment: Assignment, outbox: Outbox) -> None:
         self.context = assignment.context
         self.directory = assignment.directory
+        self.checkpoint_config = assignment.checkpoint_config
         self.reports = 0
         self.checkpoint_was_asked_for = False
         self.in_step = assignment.in_step

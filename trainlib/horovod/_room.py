@@ -16,4 +16,5 @@ ROOM = Room(
     packages=("horovod",),
     extra="horovod",
     check=installed.require,  # it has to be built for the frameworks that are installed
+    averages_gradients=True,
 )

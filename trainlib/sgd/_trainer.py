@@ -343,12 +343,13 @@ def _chosen(backend: Any) -> tuple[type[DataParallelTrainer], BackendConfig | No
     backend = rooms.taken_from_ray(backend)
     if isinstance(backend, BackendConfig):
         return rooms.room_of(backend).trainer_class(), backend
-    names = ", ".join(map(repr, rooms.ROOMS))
+    known = rooms.for_functions()
+    names = ", ".join(map(repr, known))
     if not isinstance(backend, str):
         raise InvalidArgumentError(
             f"backend is {described(backend)}: pass {names}, or settings such as trainlib.torch.TorchConfig()"
         )
-    if backend not in rooms.ROOMS:
+    if backend not in known:
         raise ValueError(f"backend is {backend!r}: pass {names}, or settings such as TorchConfig()")
     return rooms.load(backend).trainer_class(), None
 

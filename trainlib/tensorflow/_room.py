@@ -14,4 +14,5 @@ ROOM = Room(
     checkpoint="trainlib.tensorflow:TensorflowCheckpoint",
     packages=("tensorflow", "tf_keras"),
     extra="tensorflow",
+    averages_gradients=True,
 )

@@ -14,4 +14,5 @@ ROOM = Room(
     checkpoint="trainlib.torch:TorchCheckpoint",
     packages=("torch",),
     extra="torch",
+    averages_gradients=True,
 )

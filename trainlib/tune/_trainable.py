@@ -89,9 +89,10 @@ class Trainable:
             tree = {_CONFIG: tree}
         known = {name for trainer in self.trainers for name in trainer.arguments()}
         if unknown := sorted(map(str, tree.keys() - known)):
+            where = "Put what the training function gets into 'train_loop_config'. " if _CONFIG in known else ""
             raise ValueError(
-                f"param_space has {', '.join(map(repr, unknown))}, but {self.name} has no such setting. Put what the training "
-                f"function gets into 'train_loop_config'. The settings are {', '.join(sorted(known))}"
+                f"param_space has {', '.join(map(repr, unknown))}, but {self.name} has no such setting. {where}The settings are "
+                f"{', '.join(sorted(known))}"
             )
         # Datasets are not sent to workers, which read their shards.
         require_picklable({key: value for key, value in tree.items() if key != "datasets"})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from trainlib import DataParallelTrainer
 from trainlib._rooms import Room
-from trainlib._trainer_form import TrainerForm
+from trainlib._trainer_form import OwnArgumentsForm
 from trainlib.execution import BackendConfig
 
 
@@ -50,20 +50,6 @@ class MadeUpTrainer(DataParallelTrainer):
         super().__init__(**ROOM.base_arguments(locals()))
 
 
-class BoostedForm(TrainerForm):
-    """What a form asks for a trainer that has no training function."""
-
-    kind: Literal["boosted"] = "boosted"
-    params: dict[str, Any] = Field(default={})
-    label_column: str = ""
-
-    def arguments(self) -> dict[str, Any]:
-        return {"params": self.params, "label_column": self.label_column}
-
-    def with_target(self, target: str | None) -> Self:
-        return self.model_copy(update={"label_column": self.label_column or target})
-
-
 class BoostedConfig(BackendConfig):
     """Its settings."""
 
@@ -72,11 +58,25 @@ class BoostedConfig(BackendConfig):
 
 BOOSTED = Room(
     config_class=BoostedConfig,
-    config_arguments=("backend_config",),
+    config_arguments=("boosted_config",),
     trainer=f"{__name__}:BoostedTrainer",
     form=f"{__name__}:BoostedForm",
+    own_function=f"{__name__}:boost",
+    own_arguments=("params", "label_column", "objective"),
 )
-BoostedForm.room = BOOSTED
+
+
+def boost(config: dict[str, Any]) -> None:
+    """Its training function."""
+
+
+class BoostedForm(OwnArgumentsForm):
+    """What a form asks for a trainer that has no training function."""
+
+    room: ClassVar[Room] = BOOSTED
+    kind: Literal["boosted"] = "boosted"
+    params: dict[str, Any] = Field(default={})
+    label_column: str = ""
 
 
 class BoostedTrainer(DataParallelTrainer):
@@ -84,5 +84,20 @@ class BoostedTrainer(DataParallelTrainer):
 
     room = BOOSTED
 
-    def __init__(self, *, params: dict[str, Any], label_column: str, **common: Any) -> None:
-        super().__init__(print, train_loop_config={**params, "label": label_column}, **common)
+    def __init__(
+        self,
+        train_loop_per_worker: Any = None,
+        *,
+        train_loop_config: dict[str, Any] | None = None,
+        params: dict[str, Any] | None = None,
+        label_column: str | None = None,
+        objective: Any = None,
+        boosted_config: BoostedConfig | None = None,
+        scaling_config: Any = None,
+        run_config: Any = None,
+        datasets: dict[str, Any] | None = None,
+        dataset_config: Any = None,
+        preprocessor: Any = None,
+        resume_from_checkpoint: Any = None,
+    ) -> None:
+        super().__init__(**BOOSTED.base_arguments(locals()))
