@@ -26,6 +26,7 @@ __all__ = [
     "Room",
     "checkpoint_class",
     "choices",
+    "folders",
     "for_functions",
     "load",
     "room_of",
@@ -36,8 +37,20 @@ ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
     "tensorflow": "trainlib.tensorflow._room",
     "horovod": "trainlib.horovod._room",
+    "huggingface": "trainlib.huggingface._room",
+    "accelerate": "trainlib.huggingface._accelerate_room",
 }
 """The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
+
+
+def folders() -> list[str]:
+    """The rooms' folders in trainlib. Two rooms may share one.
+
+    Example:
+        >>> "huggingface" in folders(), "accelerate" in folders()
+        (True, False)
+    """
+    return list(dict.fromkeys(module.split(".")[1] for module in ROOMS.values()))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,6 @@ ROOM = Room(
     config_class=AccelerateConfig,
     config_arguments=("accelerate_config", "torch_config"),
     trainer="trainlib.huggingface:AccelerateTrainer",
-    packages=("torch", "accelerate"),
+    packages=("accelerate", "torch"),
     extra="huggingface",
 )

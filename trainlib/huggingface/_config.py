@@ -22,14 +22,14 @@ class _OverTorch(TorchConfig):
     state_module: ClassVar[str | None] = "trainlib.huggingface._state"
 
     @classmethod
-    def over(cls, config: TorchConfig | None, **more: Any) -> Self:
-        """These settings for a process group that is set up as ``config`` says.
+    def over(cls, group: TorchConfig | None, **more: Any) -> Self:
+        """These settings for a process group that is set up as ``group`` says.
 
         Example:
             >>> TransformersConfig.over(TorchConfig(timeout_s=60)).timeout_s
             60
         """
-        return cls(**(config.model_dump(exclude_unset=True) if config is not None else {}), **more)
+        return cls(**{**(group.model_dump(exclude_unset=True) if group is not None else {}), **more})
 
 
 class TransformersConfig(_OverTorch):

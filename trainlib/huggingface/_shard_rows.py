@@ -11,6 +11,7 @@ from torch.utils.data import IterableDataset
 
 from trainlib import session
 from trainlib._data.shard import DatasetShard
+from trainlib.errors import DataError
 
 __all__ = ["ShardRows", "rows_of"]
 
@@ -32,19 +33,32 @@ class ShardRows(IterableDataset):  # type: ignore[type-arg]
         self._rows = shard.count_rows()
         if is_own and session.get_world_size() > 1:
             self._rows = _least(self._rows)
+        if self._rows == 0:
+            raise DataError(
+                f"the dataset {shard.name!r} has no rows for one of the workers. It is empty, or has fewer rows than there are "
+                "workers: use fewer workers, or more data"
+            )
 
     def __len__(self) -> int:
         return self._rows
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         batches = self._shard.iter_batches(batch_size=_FETCHED, batch_format="pyarrow", prefetch_batches=1)
-        return itertools.islice(itertools.chain.from_iterable(batch.to_pylist() for batch in batches), self._rows)
+        rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
+        return itertools.islice(_looking_ahead(rows), self._rows)
 
 
 def rows_of(name: str) -> ShardRows | None:
     """This worker's rows of one of the trainer's datasets. None if the trainer has no such dataset. All ranks must call it."""
     shard = session.get_dataset_shard(name)
     return ShardRows(shard, is_own=not shard.is_whole) if shard is not None else None
+
+
+def _looking_ahead(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same rows. The shard has been read to its end when its last row is given: nobody asks for one more."""
+    for previous, row in itertools.pairwise(itertools.chain(rows, [None])):
+        assert previous is not None, row
+        yield previous
 
 
 def _least(rows: int) -> int:
