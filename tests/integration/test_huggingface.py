@@ -121,7 +121,7 @@ def test_two_workers_train_as_one_process_with_the_full_batch_does(trained, curv
     alone = fit_on_all_rows(rows, rows[:EVALUATED], ROWS)
     alone.args.output_dir = str(tmp_path)
     alone.train()
-    np.testing.assert_allclose(first["weights"], weights_of(alone.model), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(first["weights"], weights_of(alone.model), rtol=1e-4, atol=1e-5)
     logged = [each["loss"] for each in alone.state.log_history if "loss" in each]
     np.testing.assert_allclose([loss for _, loss in curve(result.run_id, "loss")], logged, rtol=1e-4)
     # The last batch of a rank is filled up with rows that were evaluated before, which count in its loss, but in no metric.
@@ -286,7 +286,9 @@ def test_accelerate_is_told_what_a_file_says_except_who_trains(tmp_path):
     assert result.metrics.items() >= expected.items()
     plain = AccelerateTrainer(fit_with_accelerate, scaling_config=TWO).fit()
     assert plain.metrics.items() >= {**expected, "precision": "no"}.items(), "the file of another training is forgotten"
-    with pytest.raises(TrainingFailedError, match="Accelerate cannot use accelerate_config: It had unknown keys .*precison"):
+    with pytest.raises(
+        TrainingFailedError, match=r"cannot use accelerate_config: It had unknown keys .*precison"
+    ):
         AccelerateTrainer(fit_with_accelerate, accelerate_config={"mixed_precison": "bf16"}, scaling_config=TWO).fit()
 
 

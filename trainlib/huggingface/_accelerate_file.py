@@ -80,7 +80,9 @@ def require_usable(config: Mapping[str, Any], scaling: ScalingConfig) -> None:
             f"accelerate_config has compute_environment: {config['compute_environment']}. The workers are those of Ray: leave it out"
         )
     if kind in _IMPOSSIBLE:
-        raise ValueError(f"accelerate_config has distributed_type: {kind}. trainlib cannot train with {_IMPOSSIBLE[kind]}")
+        raise ValueError(
+            f"accelerate_config has distributed_type: {kind}. trainlib cannot train with {_IMPOSSIBLE[kind]}"
+        )
     if kind == "DEEPSPEED":
         _require_deepspeed(scaling)
     if kind == "FSDP" and not scaling.use_gpu:

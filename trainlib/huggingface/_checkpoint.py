@@ -72,9 +72,7 @@ class TransformersCheckpoint(Checkpoint):
         made.set_preprocessor(preprocessor)
         return made
 
-    def get_model(
-        self, model: type[transformers.PreTrainedModel] | torch.nn.Module | None = None, **load: Any
-    ) -> Any:
+    def get_model(self, model: type[transformers.PreTrainedModel] | torch.nn.Module | None = None, **load: Any) -> Any:
         """The model.
 
         Args:

@@ -57,8 +57,7 @@ class TransformersForm(TrainerForm):
     @classmethod
     def showing(cls, trainer: Any, shown: Callable[[Any], Any]) -> Self:
         own = trainer.train_loop_config or {}
-        return cls.model_construct(
-            kind=cls.room.name,
+        return cls.model_construct(  # type: ignore[return-value]
             trainer_init_per_worker=path_of(own["trainer_init_per_worker"]),
             trainer_init_config=shown(dict(own.get("trainer_init_config") or {})),
         )

@@ -34,15 +34,15 @@ def prepare_trainer(trainer: Any) -> Any:
 
         def get_train_dataloader(self) -> Any:
             with _loading(self, self.train_dataset) as own:
-                return own or super().get_train_dataloader()
+                return super().get_train_dataloader() if own is None else own
 
         def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
             with _loading(self, _chosen(self.eval_dataset, eval_dataset)) as own:
-                return own or super().get_eval_dataloader(eval_dataset)
+                return super().get_eval_dataloader(eval_dataset) if own is None else own
 
         def get_test_dataloader(self, test_dataset: Any) -> Any:
             with _loading(self, test_dataset) as own:
-                return own or super().get_test_dataloader(test_dataset)
+                return super().get_test_dataloader(test_dataset) if own is None else own
 
     ShardTrainer.__name__, ShardTrainer.__qualname__ = base.__name__, base.__qualname__
     trainer.__class__ = ShardTrainer
@@ -67,16 +67,15 @@ def _loading(trainer: Any, dataset: Any) -> Iterator[Any]:
         yield None
         return
     args, accelerator = trainer.args, trainer.accelerator
-    settings = accelerator.dataloader_config
-    before = args.dataloader_num_workers, args.dataloader_persistent_workers, settings.dispatch_batches
-    # Only this process reads its shard. And each rank reads for itself: rank 0 does not read for all of them.
-    args.dataloader_num_workers, args.dataloader_persistent_workers, settings.dispatch_batches = 0, False, False
+    before = args.dataloader_num_workers, args.dataloader_persistent_workers, args.dataloader_prefetch_factor
+    # Only this process can read its shard.
+    args.dataloader_num_workers, args.dataloader_persistent_workers, args.dataloader_prefetch_factor = 0, False, None
     if dataset.is_own:
         accelerator.prepare = _as_it_is
     try:
         yield None
     finally:
-        args.dataloader_num_workers, args.dataloader_persistent_workers, settings.dispatch_batches = before
+        args.dataloader_num_workers, args.dataloader_persistent_workers, args.dataloader_prefetch_factor = before
         if dataset.is_own:
             del accelerator.prepare
 
@@ -101,6 +100,6 @@ def _only(batches: list[Any]) -> Any:
 
 
 def _leave_out_mlflow(trainer: Any) -> None:
-    from transformers.integrations import MLflowCallback
+    from transformers.integrations.integration_utils import MLflowCallback
 
     trainer.remove_callback(MLflowCallback)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch.distributed
@@ -43,7 +43,7 @@ class ShardRows(IterableDataset):  # type: ignore[type-arg]
         return self._rows
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        batches = self._shard.iter_batches(batch_size=_FETCHED, batch_format="pyarrow", prefetch_batches=1)
+        batches: Iterable[Any] = self._shard.iter_batches(batch_size=_FETCHED, batch_format="pyarrow", prefetch_batches=1)
         rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
         return itertools.islice(_looking_ahead(rows), self._rows)
 
