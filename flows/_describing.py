@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -12,12 +12,25 @@ from prefect.runtime import flow_run
 from trainlib.tasks._background import BackgroundSender
 from trainlib.trainer import DataParallelTrainer
 
-__all__ = ["describe_flow_run", "tags_of", "title_of", "what_of"]
+__all__ = ["describe_flow_run", "kept_name", "tags_of", "title_of", "what_of"]
 
 # A training function without a framework around it.
 _NO_FRAMEWORK = "function"
 # The flows whose runs are called after what they train. Others, such as pipelines, have names of their own.
 _ONLY_TRAIN = ("train", "sweep", "resume", "fork")
+
+
+def kept_name(first: Callable[[], str]) -> Callable[[], str]:
+    """What a flow run is called when it starts. One that goes on, after Resume or Retry, keeps the name that it has.
+
+    Args:
+        first: gives the name for the first time, until it is known what is trained.
+    """
+
+    def name() -> str:
+        return str(flow_run.name) if flow_run.run_count else first()
+
+    return name
 
 
 def what_of(trainer: DataParallelTrainer) -> str:

@@ -14,6 +14,7 @@ from trainlib._continuing.trainers import forked, require_training
 from trainlib._trainable import require_trainable
 from trainlib.errors import InvalidArgumentError
 from trainlib.flows._demo_model import demo_model
+from trainlib.flows._describing import kept_name
 from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._fields import about_field
 from trainlib.flows._notifying import notifies
@@ -31,7 +32,7 @@ def _flow_run_name() -> str:
 
 
 @notifies
-@flow(name="fork", flow_run_name=_flow_run_name, persist_result=False)
+@flow(name="fork", flow_run_name=kept_name(_flow_run_name), persist_result=False)
 def fork(
     source: str = "",
     changes: dict[str, Any] = {},  # noqa: B006  # it is only read, and a form shows it as empty

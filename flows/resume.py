@@ -22,6 +22,7 @@ from trainlib._continuing.trainers import resumed
 from trainlib._registry.listing import RunState
 from trainlib._trainable import require_trainable
 from trainlib.errors import InvalidArgumentError, TrainlibError
+from trainlib.flows._describing import kept_name
 from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._fields import about_field
 from trainlib.flows._notifying import notifies
@@ -42,7 +43,7 @@ def _flow_run_name() -> str:
 
 
 @notifies
-@flow(name="resume", flow_run_name=_flow_run_name, persist_result=False)
+@flow(name="resume", flow_run_name=kept_name(_flow_run_name), persist_result=False)
 def resume(
     run: str = "",
     num_workers: Annotated[int, Field(ge=0, strict=True)] = 0,

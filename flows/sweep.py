@@ -24,7 +24,7 @@ from trainlib._registry import tags
 from trainlib._training.retry_policy import most_retries
 from trainlib.callbacks._mlflow import store_of
 from trainlib.errors import SweepFailedError
-from trainlib.flows._describing import describe_flow_run, tags_of, what_of
+from trainlib.flows._describing import describe_flow_run, kept_name, tags_of, what_of
 from trainlib.flows._embedded import flow_run_url
 from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._interrupted import mark_interrupted
@@ -65,8 +65,12 @@ _CLUSTER_S = 5.0
 _CANCEL_S = 8.0
 
 
+def _flow_run_name() -> str:
+    return f"sweep · {flow_run.parameters['trainer'].kind}"
+
+
 @notifies
-@flow(name="sweep", flow_run_name="sweep · {trainer.kind}", persist_result=False)
+@flow(name="sweep", flow_run_name=kept_name(_flow_run_name), persist_result=False)
 def sweep(
     trainer: TrainerChoice,
     param_space: dict[str, Any] = {},  # noqa: B006  # it is only read, and a form shows it as empty

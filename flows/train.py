@@ -15,7 +15,7 @@ from trainlib._training.retry_policy import most_retries
 from trainlib._training.training import Training
 from trainlib.callbacks._mlflow import store_of
 from trainlib.errors import TrainingFailedError
-from trainlib.flows._describing import describe_flow_run, tags_of, title_of
+from trainlib.flows._describing import describe_flow_run, kept_name, tags_of, title_of
 from trainlib.flows._embedded import flow_run_url
 from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._interrupted import mark_interrupted
@@ -48,8 +48,12 @@ _REPORT_S = 5.0
 _INTERRUPTED_REPORT_S = 1.0
 
 
+def _flow_run_name() -> str:
+    return f"train · {flow_run.parameters['trainer'].kind} x{flow_run.parameters['num_workers']}"
+
+
 @notifies
-@flow(name="train", flow_run_name="train · {trainer.kind} x{num_workers}", persist_result=False)
+@flow(name="train", flow_run_name=kept_name(_flow_run_name), persist_result=False)
 def train(
     trainer: TrainerChoice,
     num_workers: NumWorkers = 1,

@@ -79,10 +79,17 @@ class Room:
     """Raises an ImportError if something else is wrong with what is installed."""
     checkpoint: str | None = None
     """The checkpoint of the framework's models, as ``module:class``. Its ``kind`` is the room's name."""
+    served: str | None = None
+    """A standalone module that predicts with the framework's checkpoints, also where trainlib is not installed. None: nobody
+    can without a function of their own.
+
+    At its top it imports the standard library, ``trainlib._serving.arrays`` and ``trainlib._serving.preprocessing``, which are
+    copied with it; inside its functions numpy, pandas and the framework: ``load(folder) -> Callable[[pandas.DataFrame], array | DataFrame | dict]`` loads the model from the folder of a
+    checkpoint, and returns what predicts for rows that are already preprocessed. It may have ``why_not(folder) -> str | None``,
+    which says, without loading anything, why a checkpoint cannot predict.
+    """
     form: str | None = None
     """What a form asks for, as ``module:class``. Default: a training function, its config and the framework's settings."""
-    served: str | None = None
-    """The module that loads and calls the framework's models where there is no trainlib."""
     own_function: str | None = None
     """The training function of a trainer that is given none, as ``module:function``. Its config is the trainer's own arguments."""
     own_arguments: tuple[str, ...] = ()

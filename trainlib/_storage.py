@@ -8,6 +8,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import tempfile
+import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -143,6 +146,45 @@ def upload(source: Path, location: str) -> None:
                 store.makedirs(remote.rsplit("/", 1)[0], exist_ok=True)
                 store.put_file(os.path.join(root, name), remote)
     shutil.rmtree(source)
+
+
+def put_files(location: str, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder, one after the other. A file that is there is replaced, and on local disk never half.
+
+    Args:
+        location: The folder. It is made if it is not there.
+        files: The contents of the files, by their paths in the folder.
+    """
+    folder = local_path(location)
+    if folder is not None:
+        for name, data in files.items():
+            _put_local(folder / name, data)
+    elif is_through_mlflow(location):
+        with tempfile.TemporaryDirectory(prefix="trainlib-files-") as staged, without_retry_lines():
+            for name, data in files.items():
+                source = Path(staged, name)
+                source.parent.mkdir(parents=True, exist_ok=True)
+                source.write_bytes(data)
+                _artifacts(location).log_artifact(str(source), name.rpartition("/")[0] or None)
+    else:
+        store, inner = filesystem(location)
+        for name, data in files.items():
+            remote = f"{inner.rstrip('/')}/{name}"
+            store.makedirs(remote.rpartition("/")[0], exist_ok=True)
+            store.pipe_file(remote, data)
+
+
+def _put_local(target: Path, data: bytes) -> None:
+    new = _make_folders(target.parent)
+    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        aside.write_bytes(data)
+        _sync(aside)
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+    for folder in (target.parent, *new):
+        _sync(folder)
 
 
 def download(location: str, target: Path) -> None:

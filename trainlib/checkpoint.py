@@ -16,6 +16,7 @@ from trainlib import _other_nodes as other_nodes
 from trainlib import _packing as packing
 from trainlib import _storage as storage
 from trainlib._pickling import dump, dumps, plain_loads
+from trainlib._serving.preprocessing import DICT_FILE, PREPROCESSOR_FILE, PREPROCESSOR_KEY
 from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError, UntrustedCheckpointError
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint"]
 
-DICT_FILE = "dict_checkpoint.pkl"
-PREPROCESSOR_KEY = "_preprocessor"
-PREPROCESSOR_FILE = "preprocessor.pkl"
 ADDED_KEYS = ("_timestamp", PREPROCESSOR_KEY, "_current_checkpoint_id")
 """The keys that trainlib adds to a saved dict."""
 

@@ -106,7 +106,8 @@ class Prefect:
     def open_run(self, run_id: str, ui: Ui = Ui.NEW, tab: str = "") -> None:
         """The page of a run."""
         self.page.goto(f"{self.address}{ui.value}/runs/flow-run/{run_id}{f'?tab={tab}' if tab else ''}")
-        self.page.get_by_text(self.run(run_id)["name"], exact=True).first.wait_for()
+        # A run that has just begun may get its name, which says what is trained, only now.
+        self.wait_until(lambda: self.page.get_by_text(self.run(run_id)["name"], exact=True).first.is_visible())
 
     def open_artifact(self, run_id: str, key: str, ui: Ui = Ui.NEW) -> None:
         """The page of an artifact of a run."""

@@ -54,6 +54,10 @@ def train(config):
 """
 
 
+# What the slow run is called: its name, and who trains.
+NAME = "slow · 1 worker"
+
+
 @pytest.fixture(scope="module")
 def may_end(home: Path) -> Path:
     """The file with which the slow run ends."""
@@ -105,12 +109,13 @@ def test_a_run_is_suspended_resumed_cancelled_and_retried_as_one_training(
 ):
     page = prefect.page
     reached = wait_for_progress(prefect, slow_run)
+    prefect.wait_until(lambda: prefect.run(slow_run)["name"] == NAME)
     prefect.act(slow_run, "Pause")  # which the older UI, and the state, call Suspend
     prefect.wait_until(lambda: "Resume goes on" in (prefect.run(slow_run)["state"]["message"] or ""))
     expect(page.get_by_text("Suspended", exact=True).first).to_be_visible()
 
     prefect.act(slow_run, "Resume")
-    prefect.wait_for(slow_run, "Running")
+    assert prefect.wait_for(slow_run, "Running")["name"] == NAME, "a run that goes on keeps its name"
     reached = wait_for_progress(prefect, slow_run, beyond=reached)
     prefect.act(slow_run, "Cancel")
     prefect.wait_for(slow_run, "Cancelled", timeout_s=30)

@@ -14,7 +14,7 @@ import cloudpickle
 from pydantic import BaseModel, ConfigDict
 
 from trainlib import _storage as storage
-from trainlib.checkpoint import PREPROCESSOR_FILE
+from trainlib._serving.preprocessing import PREPROCESSOR_FILE
 from trainlib.errors import DataError
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from trainlib._data.preprocessors import fingerprint, fitted, require_columns, r
 from trainlib._data.sources import Source, inspect_source
 from trainlib._data.spec import PreprocessSpec
 from trainlib._data.splitting import require_split, split, split_column
-from trainlib.checkpoint import PREPROCESSOR_FILE
+from trainlib._serving.preprocessing import PREPROCESSOR_FILE
 from trainlib.errors import DataError
 
 if TYPE_CHECKING:

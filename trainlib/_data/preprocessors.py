@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from trainlib._serving.preprocessing import steps
 from trainlib.errors import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -88,24 +89,6 @@ def chained(first: Preprocessor | None, second: Preprocessor | None) -> Preproce
     return Chain(*steps(first), *steps(second))  # type: ignore[arg-type]
 
 
-def without_absent_labels(preprocessor: Preprocessor, columns: Iterable[str]) -> Preprocessor | None:
-    """A preprocessor without its encoders of labels that the rows do not have: rows to predict for have none.
-
-    Returns None if nothing is left of it.
-    """
-    from ray.data.preprocessors import Chain, LabelEncoder
-
-    there = set(columns)
-    left = [
-        step
-        for step in steps(preprocessor)
-        if not (isinstance(step, LabelEncoder) and there.isdisjoint(step.get_input_columns()))
-    ]
-    if len(left) == len(steps(preprocessor)):
-        return preprocessor
-    return (left[0] if len(left) == 1 else Chain(*left)) if left else None  # type: ignore[arg-type]
-
-
 def fingerprint(preprocessor: Preprocessor) -> str:
     """A hash of its settings, and of its code if it is not one of Ray's. Equal in all processes.
 
@@ -148,12 +131,3 @@ def summarize(preprocessor: Preprocessor | None) -> str:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def steps(preprocessor: Preprocessor) -> list[Preprocessor]:
-    """The preprocessors of a chain, or the single one."""
-    from ray.data.preprocessors import Chain
-
-    if isinstance(preprocessor, Chain):
-        return [step for each in preprocessor.preprocessors for step in steps(each)]
-    return [preprocessor]

@@ -12,7 +12,8 @@ from typing import Any
 from trainlib import _packing as packing
 from trainlib import _storage as storage
 from trainlib._pickling import dump, dumps
-from trainlib.checkpoint import DICT_FILE, PREPROCESSOR_FILE, PREPROCESSOR_KEY, Checkpoint
+from trainlib._serving.preprocessing import DICT_FILE, PREPROCESSOR_FILE, PREPROCESSOR_KEY
+from trainlib.checkpoint import Checkpoint
 
 __all__ = ["linked_copy", "pack_snapshot", "write_snapshot"]
 

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from trainlib import _rooms as rooms
 from trainlib import _storage as storage
-from trainlib._data.preprocessors import require_columns, without_absent_labels
+from trainlib._data.preprocessors import require_columns
 from trainlib._data.sources import Source
 from trainlib._prediction.model_names import NamedModel
 from trainlib._prediction.predictor import Recipe
 from trainlib._registry.store import current_store
 from trainlib._secrets import require_no_password
+from trainlib._serving.checkpoints import why_not_served
+from trainlib._serving.preprocessing import without_absent_labels
 from trainlib._trainable import load_trainable
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import DataError, InvalidArgumentError
@@ -54,8 +57,8 @@ def plan_prediction(
     Args:
         model: What predicts.
         source: The rows.
-        predictor: ``module:function``, which is called with the checkpoint, and returns what is called with each batch. None: MLflow
-            predicts with the model.
+        predictor: ``module:function``, which is called with the checkpoint, and returns what is called with each batch. None: the
+            model predicts by itself.
         keep_columns: The columns to keep beside the predictions. None: all.
         preprocess: Whether the preprocessor that was saved with the checkpoint is applied to the rows.
         storage_path: Where the folder of the predictions is made. None: in trainlib's home.
@@ -66,11 +69,9 @@ def plan_prediction(
         DataError: the dataset lacks a column that the model's preprocessor needs.
     """
     require_function(predictor)
+    is_served = predictor is None and model.is_checkpoint and not model.is_pyfunc
     if predictor is None and not model.is_pyfunc:
-        raise InvalidArgumentError(
-            f"predictor: {model.title} is not a model that MLflow can predict with by itself. Name a function that is marked with "
-            "@trainlib.trainable as module:function: it is called with the checkpoint, and returns what is called with each batch"
-        )
+        _require_served(model)
     known = list(source.columns)
     for column in keep_columns or ():
         if column not in known:
@@ -84,6 +85,7 @@ def plan_prediction(
         is_checkpoint=model.is_checkpoint,
         kind=model.kind,
         function=predictor,
+        is_served=is_served,
         preprocess=preprocess,
         kept_columns=tuple(known if keep_columns is None else keep_columns),
         import_path=tuple(os.path.abspath(path) for path in sys.path),
@@ -103,6 +105,16 @@ def require_function(predictor: str | None) -> None:
             load_trainable(predictor, "predictor")
         except ValueError as error:
             raise InvalidArgumentError(str(error)) from error
+
+
+def _require_served(model: NamedModel) -> None:
+    why = why_not_served(model.kind, model.location) if model.is_checkpoint else "it is no python_function"
+    if why is not None:
+        raise InvalidArgumentError(
+            f"predictor: {model.title} is not a model that MLflow can predict with by itself: {why}. Name a function that is marked with "
+            "@trainlib.trainable as module:function: it is called with the checkpoint, and returns what is called with each batch"
+        )
+    rooms.load(model.kind).require_installed()
 
 
 def _require_input(model: NamedModel, source: Source) -> None:

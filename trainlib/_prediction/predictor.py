@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from trainlib._data.preprocessors import without_absent_labels
 from trainlib._rooms import checkpoint_class
+from trainlib._serving.checkpoints import loader_of
+from trainlib._serving.preprocessing import without_absent_labels
 from trainlib._trainable import import_function
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import InvalidArgumentError
@@ -33,7 +34,9 @@ class Recipe:
     kind: str
     """The framework whose class the checkpoint was reported as, such as ``torch``."""
     function: str | None
-    """``module:function``. It is called with the checkpoint, or with MLflow's model. None: MLflow's model predicts by itself."""
+    """``module:function``. It is called with the checkpoint, or with MLflow's model. None: the model predicts by itself."""
+    is_served: bool
+    """Whether the checkpoint's own room predicts."""
     preprocess: bool
     kept_columns: tuple[str, ...]
     import_path: tuple[str, ...] = ()
@@ -55,6 +58,10 @@ class BatchPredictor:
                 recipe.location, trust=True
             )  # a training of this registry has written it
             self._preprocessor = model.get_preprocessor() if recipe.preprocess else None
+        if recipe.is_served:
+            with model.as_directory() as folder:
+                self._predict = loader_of(recipe.kind)(folder)
+            return
         if recipe.function is None or not recipe.is_checkpoint:
             model = _pyfunc(recipe)
         self._predict = import_function(recipe.function)(model) if recipe.function is not None else model.predict

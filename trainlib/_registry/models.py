@@ -17,6 +17,7 @@ from trainlib._registry.logged_models import find_checkpoint, read_checkpoints
 from trainlib._registry.promotion import is_better
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.store import current_store
+from trainlib._serving.files import put_model_files
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -227,9 +228,13 @@ def _source(model_id: str) -> str:
 def _create_version(
     client: MlflowClient, name: str, run_id: str, checkpoint: SavedCheckpoint | Selection, scores: dict[str, str]
 ) -> str:
-    """Make a model version of a checkpoint; ``scores`` are the tags that it is compared by."""
+    """Make a model version of a checkpoint; ``scores`` are the tags that it is compared by.
+
+    What MLflow needs to load it is put beside the checkpoint first: no version is without.
+    """
     from mlflow.exceptions import MlflowException
 
+    problem = put_model_files(find_checkpoint(client, checkpoint.model_id)[1], run_id)
     try:
         client.create_registered_model(name)
     except MlflowException as error:
@@ -244,6 +249,7 @@ def _create_version(
             **scores,
             tags.ITERATION: str(checkpoint.iteration),
             tags.LOCATION: storage.absolute(checkpoint.location),
+            tags.SERVED: "yes" if problem is None else f"no: {problem}",
             **lineage_tags(client.get_run(run_id)),
         },
         await_creation_for=0,

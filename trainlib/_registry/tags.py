@@ -91,6 +91,8 @@ DELETED = "trainlib.deleted"
 
 LOCATION = "trainlib.location"
 """Where the files of the checkpoint are."""
+SERVED = "trainlib.served"
+"""``yes`` if MLflow can load and serve the version by itself, else why it cannot."""
 CODE = "trainlib.code"
 """The script that started the training."""
 GIT_COMMIT = "trainlib.git_commit"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from trainlib.checkpoint import DICT_FILE, Checkpoint
+from trainlib._serving.preprocessing import DICT_FILE
+from trainlib.checkpoint import Checkpoint
 from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError
-from trainlib.tensorflow import _saved_models as saved_models
+from trainlib.tensorflow import _served as served
 from trainlib.tensorflow._guard import is_keras_3
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorflowCheckpoint"]
 
-_KERAS_FILE = "model.keras"
-_H5_FILE = "model.h5"
-_SAVED_MODEL = "saved_model"
 _PROGRESS_FILE = "progress.json"
 _KEYS = ("model", "model_weights")
 """Where a dict has the weights."""
@@ -68,7 +65,7 @@ class TensorflowCheckpoint(Checkpoint):
         made = cls._empty(preprocessor)
         # Explicit, because Keras 2 ignores the suffix of the file from the second save on.
         kind = {} if is_keras_3(model) else {"save_format": "keras_v3"}
-        model.save(str(Path(made.path) / _KERAS_FILE), **kind)
+        model.save(str(Path(made.path) / served.KERAS_FILE), **kind)
         if progress is not None:
             (Path(made.path) / _PROGRESS_FILE).write_text(json.dumps(asdict(progress)))
         return made
@@ -81,16 +78,16 @@ class TensorflowCheckpoint(Checkpoint):
                 f"there is no file at {file_path}. Write it first: model.save({str(file_path)!r})"
             )
         made = cls._empty(preprocessor)
-        shutil.copy(file_path, Path(made.path) / _H5_FILE)
+        shutil.copy(file_path, Path(made.path) / served.H5_FILE)
         return made
 
     @classmethod
     def from_saved_model(cls, dir_path: str | Path, *, preprocessor: Preprocessor | None = None) -> Self:
         """A checkpoint of a folder that ``model.save(folder)``, ``model.export(folder)`` or ``tf.saved_model.save`` wrote."""
-        if not (Path(dir_path) / saved_models.FILE).is_file():
-            raise CheckpointNotFoundError(f"{dir_path} is not a SavedModel: it has no {saved_models.FILE}")
+        if not (Path(dir_path) / served.SAVED_MODEL_FILE).is_file():
+            raise CheckpointNotFoundError(f"{dir_path} is not a SavedModel: it has no {served.SAVED_MODEL_FILE}")
         made = cls._empty(preprocessor)
-        shutil.copytree(dir_path, Path(made.path) / _SAVED_MODEL)
+        shutil.copytree(dir_path, Path(made.path) / served.SAVED_MODEL)
         return made
 
     @classmethod
@@ -124,11 +121,7 @@ class TensorflowCheckpoint(Checkpoint):
             file = self._model_in(folder)
             if file.suffix != ".keras":  # of which Keras itself loads no code
                 self.require_trust()
-            if saved_models.is_one(file):
-                return saved_models.load(file, **load)
-            keras = _keras_of(file)
-            known = {**_wrapped_optimizers(file, keras), **load.pop("custom_objects", {})}
-            return keras.models.load_model(str(file), custom_objects=known, **load)
+            return served.load_file(file, **load)
 
     def load_into(self, model: tf.keras.Model) -> None:
         """Load the weights into a model, and the state of the optimizer if it is compiled and the checkpoint has that."""
@@ -137,9 +130,9 @@ class TensorflowCheckpoint(Checkpoint):
             return
         with self.as_directory() as folder:
             file = self._model_in(folder)
-            if saved_models.is_one(file):
+            if served.is_saved_model(file):
                 self.require_trust()
-                model.set_weights(saved_models.load(file, compile=False).get_weights())
+                model.set_weights(served.load_saved_model(file, compile=False).get_weights())
                 return
             if not model.built:
                 _build(model, file)
@@ -169,15 +162,8 @@ class TensorflowCheckpoint(Checkpoint):
 
     def _model_in(self, folder: str) -> Path:
         """The file or folder of the model. A folder that Keras or TensorFlow wrote is one, too."""
-        inside = Path(folder)
-        for name in (_KERAS_FILE, _H5_FILE, _SAVED_MODEL):
-            if (inside / name).exists():
-                return inside / name
-        if saved_models.is_one(inside):
-            return inside
-        found = sorted([*inside.glob("*.keras"), *inside.glob("*.h5")])
-        if len(found) == 1:
-            return found[0]
+        if (found := served.model_file(Path(folder))) is not None:
+            return found
         raise CheckpointNotFoundError(
             f"{self} has no Keras model: it was not saved as a TensorflowCheckpoint. Its to_dict() shows what it has"
         )
@@ -194,33 +180,9 @@ def _made(definition: Any) -> Any:
     return definition()
 
 
-def _keras_of(file: Path) -> Any:
-    """The version of Keras that a model was saved with. Keras 2 and 3 do not read each other's files."""
-    version = _inside(file, "metadata.json")["keras_version"] if file.suffix == ".keras" else "2"
-    if version.startswith("3"):
-        import keras
-
-        return keras
-    import tf_keras
-
-    return tf_keras
-
-
-def _inside(file: Path, name: str) -> Any:
-    with zipfile.ZipFile(file) as archive:
-        return json.loads(archive.read(name))
-
-
-def _wrapped_optimizers(file: Path, keras: Any) -> dict[str, Any]:
-    """Keras's own optimizers by name, if Horovod's wrapper was saved. The wrapper has the name of what it wraps."""
-    if file.suffix != ".keras" or "horovod" not in json.dumps(_inside(file, "config.json").get("compile_config")):
-        return {}
-    return {name: kind for name, kind in vars(keras.optimizers).items() if isinstance(kind, type)}
-
-
 def _build(model: Any, file: Path) -> None:
     """Create the variables of a model that would get its input shape from the first batch. The file has the shape."""
-    config = _inside(file, "config.json") if file.suffix == ".keras" else {}
+    config = served.inside(file, "config.json") if file.suffix == ".keras" else {}
     shape = (config.get("build_config") or {}).get("input_shape")
     if shape is None:
         raise ValueError(

@@ -12,6 +12,7 @@ ROOM = Room(
     config_arguments=("tensorflow_config", "tensorflow_backend"),
     trainer="trainlib.tensorflow:TensorflowTrainer",
     checkpoint="trainlib.tensorflow:TensorflowCheckpoint",
+    served="trainlib.tensorflow._served",
     packages=("tensorflow", "tf_keras"),
     extra="tensorflow",
     averages_gradients=True,

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import CheckpointNotFoundError
+from trainlib.torch._served import FILE, KEYS
 
 if TYPE_CHECKING:
     import torch
     from ray.data.preprocessor import Preprocessor
 
 __all__ = ["TorchCheckpoint"]
-
-_FILE = "model.pt"
-_KEYS = ("model", "model_weights")
-"""Where a dict has a model."""
 
 
 class TorchCheckpoint(Checkpoint):
@@ -59,7 +56,7 @@ class TorchCheckpoint(Checkpoint):
         import torch
 
         made = cls._in_temporary_folder(tempfile.mkdtemp(prefix="trainlib-torch-"))
-        torch.save(what, Path(made.path) / _FILE)
+        torch.save(what, Path(made.path) / FILE)
         made.set_preprocessor(preprocessor)
         return made
 
@@ -89,7 +86,7 @@ class TorchCheckpoint(Checkpoint):
 
         if self._data is None:
             with self.as_directory() as folder:
-                file = Path(folder) / _FILE
+                file = Path(folder) / FILE
                 if file.exists():
                     try:
                         return torch.load(file, weights_only=True, map_location="cpu")
@@ -97,12 +94,12 @@ class TorchCheckpoint(Checkpoint):
                         self.require_trust()
                         return torch.load(file, weights_only=False, map_location="cpu")
         saved = self.to_dict()
-        for key in _KEYS:
+        for key in KEYS:
             if key in saved:
                 return saved[key]
         raise CheckpointNotFoundError(
-            f"this checkpoint has no model: it was not saved as a TorchCheckpoint, and its dict has neither {_KEYS[0]!r} nor "
-            f"{_KEYS[1]!r}. It has {', '.join(map(repr, saved)) or 'nothing'}"
+            f"this checkpoint has no model: it was not saved as a TorchCheckpoint, and its dict has neither {KEYS[0]!r} nor "
+            f"{KEYS[1]!r}. It has {', '.join(map(repr, saved)) or 'nothing'}"
         )
 
 

@@ -12,6 +12,7 @@ ROOM = Room(
     config_arguments=("torch_config", "torch_backend"),
     trainer="trainlib.torch:TorchTrainer",
     checkpoint="trainlib.torch:TorchCheckpoint",
+    served="trainlib.torch._served",
     packages=("torch",),
     extra="torch",
     averages_gradients=True,

@@ -1,0 +1,134 @@
+"""A registered checkpoint is a model of MLflow's, which needs no trainlib."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from ray.data.preprocessors import Chain, Concatenator, LabelEncoder, StandardScaler
+
+from tests.without_trainlib import predictions_without_trainlib
+from trainlib import Checkpoint
+from trainlib import _storage as storage
+from trainlib._prediction.predictor import BatchPredictor, Recipe
+from trainlib._registry.retention import SavedCheckpoint
+from trainlib._serving.checkpoints import loader_of, why_not_served
+from trainlib._serving.files import put_model_files
+from trainlib.torch import TorchCheckpoint
+
+ROWS = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [0.5, 0.25, 0.0]})
+
+
+def saved(checkpoint: Checkpoint, folder: str, name: str = "m-1") -> SavedCheckpoint:
+    """A checkpoint as the registry keeps it."""
+    location = storage.join(folder, name, "artifacts", "checkpoint_000002")
+    checkpoint.to_uri(location)
+    return SavedCheckpoint(
+        index=2, iteration=3, model_id=name, location=location, score=None, metrics={}, kind=type(checkpoint).kind
+    )
+
+
+def linear() -> torch.nn.Module:
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+
+
+def fitted_preprocessor() -> Chain:
+    """One that scales, encodes the label, and makes one column of arrays; fitted by hand, without Ray."""
+    scaler, encoder = StandardScaler(columns=["x", "y"]), LabelEncoder("label")
+    scaler.stats_ = {"mean(x)": 2.0, "std(x)": 0.5, "mean(y)": 0.0, "std(y)": 2.0}
+    encoder.stats_ = {"unique_values(label)": {"no": 0, "yes": 1}}
+    for each in (scaler, encoder):
+        each._fitted = True
+    return Chain(scaler, encoder, Concatenator(columns=["x", "y"]))
+
+
+def predicted_by_trainlib(each: SavedCheckpoint, rows: pd.DataFrame) -> list[list[float]]:
+    recipe = Recipe(each.location, True, each.kind, function=None, is_served=True, preprocess=True, kept_columns=())
+    return BatchPredictor(recipe)(rows).to_numpy().tolist()
+
+
+def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_path):
+    plain = saved(TorchCheckpoint.from_model(linear()), str(tmp_path), "m-1")
+    preprocessed = saved(TorchCheckpoint.from_model(linear(), preprocessor=fitted_preprocessor()), str(tmp_path), "m-2")
+    roots = {}
+    for each in (plain, preprocessed):
+        assert put_model_files(each, "run-1") is None
+        roots[each.model_id] = str(Path(each.location).parent)
+    both, (before, after) = predictions_without_trainlib(dict.fromkeys(roots.values(), ROWS))
+    assert "ray" not in before, "only a preprocessor of Ray's needs it"
+    assert "ray" in after
+    expected = linear().eval()(torch.tensor(ROWS.to_numpy(dtype=np.float32))).detach().numpy()
+    scaled = (ROWS.to_numpy() - [2.0, 0.0]) / [0.5, 2.0]
+    expected_scaled = linear().eval()(torch.tensor(scaled, dtype=torch.float32)).detach().numpy()
+    np.testing.assert_allclose(both[roots["m-1"]], expected, rtol=1e-5)
+    np.testing.assert_allclose(both[roots["m-2"]], expected_scaled, rtol=1e-5)
+    assert both[roots["m-1"]] == predicted_by_trainlib(plain, ROWS)
+    assert both[roots["m-2"]] == predicted_by_trainlib(preprocessed, ROWS)
+    labelled = ROWS.assign(label=["yes", "no", "yes"])
+    assert predicted_by_trainlib(preprocessed, labelled) == both[roots["m-2"]], "labels are not in the way"
+
+
+def test_what_is_written_names_mlflow_and_the_framework_only_and_is_complete_or_not_there(tmp_path):
+    each = saved(TorchCheckpoint.from_model(linear()), str(tmp_path))
+    root = Path(each.location).parent
+    (root / "code").mkdir()  # somebody was killed before
+    (root / "requirements.txt").write_text("hal")
+    assert put_model_files(each, "run-1") is None
+    written = {file.relative_to(root): file.stat().st_mtime_ns for file in root.rglob("*") if file.is_file()}
+    assert put_model_files(each, "run-1") is None
+    assert {file.relative_to(root): file.stat().st_mtime_ns for file in root.rglob("*") if file.is_file()} == written
+    needed = [line.partition("==")[0] for line in (root / "requirements.txt").read_text().splitlines()]
+    assert needed == ["mlflow", "torch"]
+    model = yaml.safe_load((root / "MLmodel").read_text())
+    flavor = model["flavors"]["python_function"]
+    assert (flavor["data"], flavor["code"]) == ("checkpoint_000002", "code")
+    assert (model["model_id"], model["run_id"]) == ("m-1", "run-1")
+    for file in (root / "code" / flavor["loader_module"]).iterdir():
+        assert "import trainlib" not in file.read_text()
+        assert "from trainlib" not in file.read_text()
+
+
+def test_the_files_go_to_other_stores_too(tmp_path):
+    each = saved(
+        TorchCheckpoint.from_model(linear(), preprocessor=fitted_preprocessor()), "memory://serving/models", "m-7"
+    )
+    assert put_model_files(each, "run-1") is None
+    root = "memory://serving/models/m-7/artifacts"
+    assert storage.names_in(root) >= {"MLmodel", "code", "requirements.txt", "checkpoint_000002"}
+    assert "ray[data]" in str(storage.read_text(f"{root}/requirements.txt"))
+    storage.download(root, tmp_path / "here")
+    from mlflow import pyfunc
+
+    predicted = pyfunc.load_model(str(tmp_path / "here")).predict(ROWS)
+    assert predicted.tolist() == predicted_by_trainlib(each, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "why"),
+    [
+        (TorchCheckpoint.from_state_dict(linear().state_dict()), "it holds a state dict, .*from_model"),
+        (Checkpoint.from_dict({"epoch": 3}), "not reported as a checkpoint that knows its model, .*TorchCheckpoint"),
+    ],
+    ids=["weights", "a plain checkpoint"],
+)
+def test_a_checkpoint_without_a_whole_model_says_why_it_cannot_predict(checkpoint, why, tmp_path):
+    each = saved(checkpoint, str(tmp_path))
+    problem = put_model_files(each, "run-1")
+    assert problem is not None
+    assert problem == why_not_served(each.kind, each.location)
+    assert re.search(why, problem)
+    assert [child.name for child in Path(each.location).parent.iterdir()] == ["checkpoint_000002"]
+
+
+def test_a_dict_predicts_if_it_has_a_whole_model(tmp_path):
+    whole = saved(TorchCheckpoint.from_dict({"model": linear()}), str(tmp_path), "m-1")
+    weights = saved(TorchCheckpoint.from_dict({"model": linear().state_dict()}), str(tmp_path), "m-2")
+    assert loader_of("torch")(whole.location)(ROWS).shape == (3, 2)
+    with pytest.raises(ValueError, match=r"it holds a state dict, .*from_model"):
+        loader_of("torch")(weights.location)

@@ -1,0 +1,58 @@
+"""Rows as models take them: a DataFrame as one array.
+
+This file is copied beside the model, and imports nothing of trainlib.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+def as_frame(given: Any) -> pd.DataFrame:
+    """Rows as a DataFrame of their own, which may be changed. An array becomes columns 0, 1, ...; images one column of arrays.
+
+    Example:
+        >>> import numpy as np
+        >>> as_frame(np.zeros((2, 3))).shape, as_frame({"x": [1.0]}).columns.tolist(), as_frame(np.zeros((2, 8, 8))).shape
+        ((2, 3), ['x'], (2, 1))
+    """
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(given, np.ndarray) and given.ndim > 2:
+        return pd.DataFrame({"data": list(given)})
+    return pd.DataFrame(given).copy()
+
+
+def as_array(rows: pd.DataFrame) -> np.ndarray:
+    """The features as one array: the column of arrays, if there is one, else all columns side by side, in their order.
+
+    Raises:
+        ValueError: they are not numbers, or there are several columns of arrays.
+
+    Example:
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> as_array(pd.DataFrame({"x": [1.0, 2.0], "y": [3, 4]})).tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        >>> as_array(pd.DataFrame({"features": [np.ones(2), np.zeros(2)], "label": [0, 1]})).tolist()
+        [[1.0, 1.0], [0.0, 0.0]]
+    """
+    import numpy as np
+    import pandas as pd
+
+    wide = [name for name in rows.columns if len(rows) and isinstance(rows[name].iloc[0], (np.ndarray, list, tuple))]
+    if len(wide) > 1:
+        raise ValueError(f"the rows have several columns of arrays, {', '.join(map(str, wide))}: leave one of them")
+    if wide:
+        return np.stack([np.asarray(each) for each in rows[wide[0]]])
+    for name, kind in rows.dtypes.items():
+        if not pd.api.types.is_numeric_dtype(kind):
+            raise ValueError(
+                f"column {name!r} has no numbers, but values of type {kind}. Leave it out, or encode it with a preprocessor"
+            )
+    return np.column_stack([rows[name].to_numpy() for name in rows.columns]) if len(rows.columns) else rows.to_numpy()
