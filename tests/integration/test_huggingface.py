@@ -286,9 +286,7 @@ def test_accelerate_is_told_what_a_file_says_except_who_trains(tmp_path):
     assert result.metrics.items() >= expected.items()
     plain = AccelerateTrainer(fit_with_accelerate, scaling_config=TWO).fit()
     assert plain.metrics.items() >= {**expected, "precision": "no"}.items(), "the file of another training is forgotten"
-    with pytest.raises(
-        TrainingFailedError, match=r"cannot use accelerate_config: It had unknown keys .*precison"
-    ):
+    with pytest.raises(TrainingFailedError, match=r"cannot use accelerate_config: It had unknown keys .*precison"):
         AccelerateTrainer(fit_with_accelerate, accelerate_config={"mixed_precison": "bf16"}, scaling_config=TWO).fit()
 
 

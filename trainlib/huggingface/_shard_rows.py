@@ -43,7 +43,9 @@ class ShardRows(IterableDataset):  # type: ignore[type-arg]
         return self._rows
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        batches: Iterable[Any] = self._shard.iter_batches(batch_size=_FETCHED, batch_format="pyarrow", prefetch_batches=1)
+        batches: Iterable[Any] = self._shard.iter_batches(
+            batch_size=_FETCHED, batch_format="pyarrow", prefetch_batches=1
+        )
         rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
         return itertools.islice(_looking_ahead(rows), self._rows)
 
