@@ -29,7 +29,7 @@ class Section(BaseModel):
     Example:
         >>> from trainlib import CheckpointConfig
         >>> class CheckpointSection(Section, CheckpointConfig):
-        ...     hidden = ("max_staged", "max_staged_gib")
+        ...     hidden = ("checkpoint_frequency", "checkpoint_at_end", "max_staged", "max_staged_gib")
         >>> list(CheckpointSection.model_json_schema()["properties"])
         ['num_to_keep', 'checkpoint_score_attribute', 'checkpoint_score_order']
         >>> CheckpointSection.model_validate(CheckpointConfig(num_to_keep=2)).model_dump()

@@ -37,6 +37,8 @@ ROOMS: dict[str, str] = {
     "torch": "trainlib.torch._room",
     "tensorflow": "trainlib.tensorflow._room",
     "horovod": "trainlib.horovod._room",
+    "xgboost": "trainlib.xgboost._room",
+    "lightgbm": "trainlib.lightgbm._room",
     "huggingface": "trainlib.huggingface._room",
     "accelerate": "trainlib.huggingface._accelerate_room",
 }
@@ -212,7 +214,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'function']
+        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -140,10 +141,12 @@ class TrainerSettings:
     def bound_function(self) -> Callable[[], Any]:
         """The training function with its config bound, so that it is called without arguments."""
         function: Any = self.train_loop_per_worker
-        if not takes_config(function):
-            return function  # type: ignore[no-any-return]
-        config = dict(self.train_loop_config or {})
-        return lambda: function(config)
+        bound = function
+        if takes_config(function):
+            config = dict(self.train_loop_config or {})
+            bound = lambda: function(config)  # noqa: E731
+        context = self.backend_config.train_func_context
+        return bound if context is nullcontext else _Within(context, bound)  # type: ignore[no-any-return]
 
     def arguments(self, config_argument: str) -> dict[str, Any]:
         """The arguments that make a trainer with these settings; the framework's own go by ``config_argument``."""
@@ -227,6 +230,18 @@ class TrainerSettings:
                     f"{name} again: restore(..., {name}={{...}})"
                 )
         return self if "datasets" in changes else replace(self, datasets=unpacked(self.datasets))
+
+
+@dataclass(frozen=True)
+class _Within:
+    """A function that is called inside of a context."""
+
+    context: Callable[[], AbstractContextManager[Any]]
+    function: Callable[[], Any]
+
+    def __call__(self) -> Any:
+        with self.context():
+            return self.function()
 
 
 def _require_no_cadence(config: CheckpointConfig) -> None:

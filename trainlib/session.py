@@ -125,6 +125,7 @@ class Session(Protocol):
     context: TrainContext
     checkpoint_config: CheckpointConfig
     """When a trainer without a training function of the user's is to save."""
+    dataset_names: tuple[str, ...]
     checkpoint_was_asked_for: bool
     resume_from: Checkpoint | None
     """What the attempt started from."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ConfigDict
 
@@ -68,3 +69,8 @@ class BackendConfig(PositionalSettings):
     def backend_cls(self) -> type[Backend]:
         """The backend that these settings are for."""
         return Backend
+
+    @property
+    def train_func_context(self) -> Callable[[], AbstractContextManager[Any]]:
+        """What each worker enters around the training function, in its thread. It is sent there by its name."""
+        return nullcontext

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Sequence
 
 import psutil
 
-__all__ = ["LOOPBACK", "addresses_of", "interface_with", "listen"]
+__all__ = ["LOOPBACK", "addresses_of", "interface_with", "listen", "narrow_listeners"]
 
 LOOPBACK = "127.0.0.1"
 
@@ -34,3 +35,32 @@ def interface_with(address: str) -> str | None:
         if any(each.address == address for each in addresses):
             return name
     return None
+
+
+def narrow_listeners(address: str) -> None:
+    """Let the sockets of this process that listen on all addresses hear only the interface that has this one.
+
+    For libraries that cannot be told where to listen. Only Linux can do it after the fact; elsewhere nothing changes.
+    """
+    interface = interface_with(address)
+    if interface is None or not hasattr(socket, "SO_BINDTODEVICE"):
+        return
+    for number in _open_numbers():
+        try:
+            found = socket.socket(fileno=os.dup(number))
+        except OSError:  # no socket, or closed meanwhile
+            continue
+        with found:
+            is_inet = found.family in (socket.AF_INET, socket.AF_INET6)
+            if not is_inet or not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                continue
+            is_bound = found.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).strip(b"\0")
+            if found.getsockname()[0] in ("0.0.0.0", "::") and not is_bound:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
+
+
+def _open_numbers() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:  # another system
+        return []

@@ -1,0 +1,283 @@
+"""XGBoost and LightGBM train one model on the rows of all workers, which is the one that a single process would train."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.integration.leftovers import assert_nothing_left_behind
+from trainlib import (
+    CheckpointConfig,
+    FailureConfig,
+    RunConfig,
+    ScalingConfig,
+    TrainingFailedError,
+    session,
+)
+from trainlib._stacks import stacks_of
+from trainlib.callbacks import Callback
+from trainlib.errors import DataError, InvalidArgumentError
+from trainlib.lightgbm import LightGBMCheckpoint, LightGBMTrainer, get_network_params
+from trainlib.xgboost import XGBoostCheckpoint, XGBoostTrainer
+
+ROUNDS = 8
+KILLED_AFTER = 5
+"""Checkpoints are saved every second round: the newest one is that of round 4."""
+FEATURES = [f"f{index}" for index in range(6)]
+
+
+def table(rows: int, seed: int, classes: int = 2) -> pd.DataFrame:
+    """Features with few values, so that a worker's share has the same bins as the whole."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.integers(0, 12, size=(rows, len(FEATURES))).astype("float32"), columns=FEATURES)
+    score = frame["f0"] - frame["f1"] + frame["f2"] * frame["f3"] / 8 + rng.normal(size=rows)
+    frame["target"] = pd.qcut(score, classes, labels=False).astype("int64")
+    return frame
+
+
+TRAIN, VALID = table(2000, seed=1), table(600, seed=2)
+
+
+def bare_xgboost(params: dict[str, Any], rounds: int) -> tuple[Any, dict[str, list[float]]]:
+    import xgboost
+
+    train = xgboost.QuantileDMatrix(TRAIN[FEATURES], TRAIN["target"])
+    valid = xgboost.QuantileDMatrix(VALID[FEATURES], VALID["target"], ref=train)
+    seen: dict[str, Any] = {}
+    evals = [(train, "train"), (valid, "valid")]
+    model = xgboost.train(params, train, rounds, evals=evals, evals_result=seen, verbose_eval=False)
+    return model, {f"{name}-{metric}": seen[name][metric] for name in seen for metric in seen[name]}
+
+
+def bare_lightgbm(params: dict[str, Any], rounds: int) -> tuple[Any, dict[str, list[float]]]:
+    import lightgbm
+
+    train = lightgbm.Dataset(TRAIN[FEATURES], TRAIN["target"], params=params)
+    valid = lightgbm.Dataset(VALID[FEATURES], VALID["target"], reference=train, params=params)
+    seen: dict[str, Any] = {}
+    model = lightgbm.train(
+        params,
+        train,
+        rounds,
+        valid_sets=[train, valid],
+        valid_names=["train", "valid"],
+        callbacks=[lightgbm.record_evaluation(seen)],
+    )
+    return model, {f"{name}-{metric}": seen[name][metric] for name in seen for metric in seen[name]}
+
+
+def predict_xgboost(model: Any, rows: pd.DataFrame) -> np.ndarray:
+    import xgboost
+
+    return model.predict(xgboost.DMatrix(rows))
+
+
+@dataclass(frozen=True)
+class Library:
+    """What differs between the two."""
+
+    trainer: Any
+    checkpoint: type
+    params: dict[str, Any]
+    bare: Callable[[dict[str, Any], int], tuple[Any, dict[str, list[float]]]]
+    predict: Callable[[Any, pd.DataFrame], np.ndarray]
+    rounds_of: Callable[[Any], int]
+    multiclass: dict[str, Any]
+    tolerance: dict[str, float] = field(default_factory=dict)
+    """For metrics that are no means over rows, and so are not exact when they are made of the workers'."""
+
+
+XGBOOST = Library(
+    trainer=XGBoostTrainer,
+    checkpoint=XGBoostCheckpoint,
+    params={"objective": "binary:logistic", "eval_metric": ["logloss", "error"], "max_depth": 3, "eta": 0.3},
+    bare=bare_xgboost,
+    predict=predict_xgboost,
+    rounds_of=lambda model: model.num_boosted_rounds(),
+    multiclass={"objective": "multi:softprob", "num_class": 3},
+)
+LIGHTGBM = Library(
+    trainer=LightGBMTrainer,
+    checkpoint=LightGBMCheckpoint,
+    params={
+        "objective": "binary",
+        "metric": ["binary_logloss", "binary_error", "auc"],
+        "num_leaves": 8,
+        "min_data_in_bin": 1,
+        "verbosity": -1,
+    },
+    bare=bare_lightgbm,
+    predict=lambda model, rows: model.predict(rows),
+    rounds_of=lambda model: model.current_iteration(),
+    multiclass={"objective": "multiclass", "num_class": 3},
+    tolerance={"train-auc": 0.01, "valid-auc": 0.01},
+)
+BOTH = pytest.mark.parametrize("library", [XGBOOST, LIGHTGBM], ids=["xgboost", "lightgbm"])
+
+
+class KillRankOne(Callback):
+    """Kills the process of rank 1 once, after a round. The other ranks wait in that round's report meanwhile."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pid: int | None = None
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
+        if result["training_iteration"] == KILLED_AFTER and self.pid is None:
+            ((_, text),) = stacks_of(self.name)
+            found = re.search(r"rank 1 \(.*?pid (\d+)\)", text)
+            assert found is not None, text
+            self.pid = int(found[1])
+            os.kill(self.pid, signal.SIGKILL)
+
+
+@BOTH
+def test_a_training_that_loses_a_worker_ends_with_the_model_and_the_curve_of_one_process(
+    library, registry, curve, tmp_path
+):
+    name = f"{library.trainer.__name__} in {tmp_path.name}"
+    killer = KillRankOne(name)
+    result = library.trainer(
+        params=library.params,
+        label_column="target",
+        datasets={"train": TRAIN, "valid": VALID},
+        num_boost_round=ROUNDS,
+        scaling_config=ScalingConfig(num_workers=2),
+        run_config=RunConfig(
+            name=name,
+            callbacks=[killer],
+            stop={"training_iteration": 1000},  # so that no rank runs ahead of the one that is killed
+            failure_config=FailureConfig(max_failures=1),
+            checkpoint_config=CheckpointConfig(checkpoint_frequency=2),
+        ),
+    ).fit()
+
+    assert killer.pid is not None
+    assert result.attempts == 2
+    tags = registry.get_run(result.run_id).data.tags
+    assert json.loads(tags["trainlib.attempt.001"]).items() >= {"outcome": "worker", "rank": 1}.items()
+    assert '"resumed_from": "checkpoint_000001"' in tags["trainlib.attempt.002"], "that of round 4"
+
+    model, seen = library.bare(library.params, ROUNDS)
+    assert set(seen) <= set(result.metrics)
+    for metric, values in seen.items():
+        steps, reported = zip(*curve(result.run_id, metric), strict=True)
+        assert list(steps) == list(range(1, ROUNDS + 1)), "each round once"
+        np.testing.assert_allclose(reported, values, atol=library.tolerance.get(metric, 1e-4), err_msg=metric)
+    checkpoint = result.checkpoint
+    assert isinstance(checkpoint, library.checkpoint)
+    trained = checkpoint.get_model()
+    assert library.rounds_of(trained) == ROUNDS
+    np.testing.assert_allclose(
+        library.predict(trained, VALID[FEATURES]), library.predict(model, VALID[FEATURES]), atol=1e-4
+    )
+    assert registry.get_run(result.run_id).data.params.items() >= {"label_column": "target"}.items()
+    assert_nothing_left_behind()
+
+
+@BOTH
+def test_a_class_that_one_share_lacks_is_learned_and_training_goes_on_from_a_checkpoint(library):
+    rows = table(600, seed=3, classes=3).sort_values("target", ignore_index=True)
+    trainer = library.trainer(
+        params=library.multiclass,
+        label_column="target",
+        datasets={"train": rows},
+        num_boost_round=6,
+        scaling_config=ScalingConfig(num_workers=2),
+    )
+    result = trainer.fit()
+    predicted = library.predict(result.checkpoint.get_model(), rows[FEATURES])
+    assert (predicted.argmax(axis=1) == rows["target"]).mean() > 0.8
+
+    longer = trainer.copy_with(num_boost_round=8, resume_from_checkpoint=result.checkpoint).fit()
+    assert longer.metrics["training_iteration"] == 2
+    assert library.rounds_of(longer.checkpoint.get_model()) == 8
+    with pytest.raises(TrainingFailedError, match="the checkpoint to go on from has 6 rounds already"):
+        trainer.copy_with(resume_from_checkpoint=result.checkpoint).fit()
+
+
+def with_one_label_missing() -> pd.DataFrame:
+    rows = TRAIN.copy()
+    rows["target"] = rows["target"].astype("float64")
+    rows.loc[1500, "target"] = None
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("library", "error", "message", "changes"),
+    [
+        (
+            XGBOOST,
+            DataError,
+            r"'target' of the dataset 'train' is missing in 1 of the 1000 rows of rank \d",
+            {"train": with_one_label_missing},
+        ),
+        (
+            LIGHTGBM,
+            DataError,
+            "binary needs labels that are 0 or 1, but the label 'target' of the dataset 'train' has",
+            {"train": lambda: table(400, 4, 10)},
+        ),
+        (XGBOOST, DataError, r"'valid' .* has only 1 row\(s\) for 2 workers", {"valid": lambda: VALID.head(1)}),
+        (XGBOOST, InvalidArgumentError, "XGBoost does not know the parameter 'max_dept' in params", {}),
+        (LIGHTGBM, InvalidArgumentError, "LightGBM does not know .* 'max_dept' .* Did you mean 'max_depth'", {}),
+    ],
+    ids=["label missing", "objective", "too few rows", "unknown to xgboost", "unknown to lightgbm"],
+)
+def test_what_only_the_workers_can_see_is_said_in_plain_words(library, error, message, changes):
+    trainer = library.trainer(
+        params=library.params if changes else {**library.params, "max_dept": 3},
+        label_column="target",
+        datasets={"train": lambda: TRAIN, **changes},
+        scaling_config=ScalingConfig(num_workers=2),
+    )
+    with pytest.raises((TrainingFailedError, DataError), match=message) as caught:
+        trainer.fit()
+    assert isinstance(caught.value, error) or isinstance(caught.value.__cause__, error), repr(caught.value.__cause__)
+
+
+def uses_the_collective(config: dict[str, Any]) -> tuple[int, int, float]:
+    import xgboost
+    from xgboost import collective
+
+    rank = session.get_world_rank()
+    rows = TRAIN.iloc[rank :: session.get_world_size()]
+    matrix = xgboost.DMatrix(rows[FEATURES], rows["target"])
+    model = xgboost.train(XGBOOST.params, matrix, config["rounds"], verbose_eval=False)
+    session.report({"rounds": config["rounds"]}, checkpoint=XGBoostCheckpoint.from_model(model))
+    total = collective.allreduce(np.array([float(len(rows))]), collective.Op.SUM)
+    return collective.get_rank(), collective.get_world_size(), float(total[0])
+
+
+def uses_the_network(config: dict[str, Any]) -> tuple[int, float]:
+    import lightgbm
+
+    rows = TRAIN.iloc[session.get_world_rank() :: session.get_world_size()]
+    params = {**LIGHTGBM.params, **get_network_params()}
+    model = lightgbm.train(params, lightgbm.Dataset(rows[FEATURES], rows["target"], params=params), config["rounds"])
+    session.report({"rounds": config["rounds"]}, checkpoint=LightGBMCheckpoint.from_model(model))
+    return get_network_params()["time_out"], float(model.predict(VALID[FEATURES]).sum())
+
+
+def test_a_training_function_of_ones_own_finds_the_workers_connected():
+    workers, rounds = ScalingConfig(num_workers=2), {"rounds": 4}
+    xgboost = XGBoostTrainer(uses_the_collective, train_loop_config=rounds, scaling_config=workers).fit()
+    assert xgboost.returned == [(0, 2, 2000.0), (1, 2, 2000.0)]
+    expected = predict_xgboost(bare_xgboost(XGBOOST.params, 4)[0], VALID[FEATURES])
+    np.testing.assert_allclose(predict_xgboost(xgboost.checkpoint.get_model(), VALID[FEATURES]), expected, atol=1e-3)
+    lightgbm = LightGBMTrainer(
+        uses_the_network,
+        train_loop_config=rounds,
+        scaling_config=workers,
+    ).fit()
+    (time_out, first), (_, second) = lightgbm.returned
+    assert (time_out, first) == (30, second), "half an hour by default, and the same model on both ranks"

@@ -1,0 +1,39 @@
+"""What a form asks for an XGBoost training."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from trainlib._rooms import Room
+from trainlib._trainer_form import OwnArgumentsForm
+from trainlib.xgboost._room import ROOM
+
+__all__ = ["XGBoostForm"]
+
+
+class XGBoostForm(OwnArgumentsForm):
+    """Trains boosted trees with XGBoost on all workers together."""
+
+    room: ClassVar[Room] = ROOM
+
+    kind: Literal["xgboost"] = "xgboost"
+    params: dict[str, Any] = Field(
+        default={},
+        description="XGBoost's parameters, e.g. {'objective': 'binary:logistic', 'eval_metric': ['logloss', 'error'], 'eta': 0.1}.",
+        json_schema_extra={"position": 0},
+    )
+    label_column: str = Field(
+        default="",
+        description="The column to predict. In a pipeline: empty for the target of its data.",
+        json_schema_extra={"position": 1},
+    )
+    num_boost_round: int = Field(
+        default=10, ge=1, description="How many rounds of boosting.", json_schema_extra={"position": 2}
+    )
+    dmatrix_params: dict[str, dict[str, Any]] = Field(
+        default={},
+        description="Arguments of a DMatrix by dataset, e.g. {'train': {'weight': 'column_with_weights'}}.",
+        json_schema_extra={"position": 3},
+    )

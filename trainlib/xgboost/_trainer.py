@@ -1,0 +1,107 @@
+"""The trainer for XGBoost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainlib._boosting.arguments import (
+    require_label,
+    require_labels_in_files,
+    require_params,
+    require_rounds,
+    require_train,
+    with_all_split,
+)
+from trainlib._data.config import DataConfig
+from trainlib._settings import TrainLoop
+from trainlib.checkpoint import Checkpoint
+from trainlib.config import RunConfig, ScalingConfig
+from trainlib.trainer import DataParallelTrainer
+from trainlib.xgboost import _objectives as objectives
+from trainlib.xgboost._config import XGBoostConfig
+from trainlib.xgboost._room import ROOM
+
+if TYPE_CHECKING:
+    from ray.data.preprocessor import Preprocessor
+
+    from trainlib._data.sources import Source
+
+__all__ = ["XGBoostTrainer"]
+
+
+class XGBoostTrainer(DataParallelTrainer):
+    """Trains one XGBoost model on all workers together. Each has its share of the rows, and they meet in XGBoost's own collective.
+
+    Every round is reported, with the metrics of each dataset: ``train-logloss``, ``valid-error`` and so on.
+
+    Example:
+        >>> from trainlib import CheckpointConfig, RunConfig, ScalingConfig
+        >>> from trainlib.xgboost import XGBoostTrainer
+        >>> trainer = XGBoostTrainer(
+        ...     params={"objective": "binary:logistic", "eval_metric": ["logloss", "error"]},
+        ...     label_column="target",
+        ...     datasets={"train": lambda: "train.parquet", "valid": lambda: "valid.parquet"},
+        ...     num_boost_round=20,
+        ...     scaling_config=ScalingConfig(num_workers=2),
+        ...     run_config=RunConfig(checkpoint_config=CheckpointConfig(checkpoint_frequency=5)),
+        ... )
+        >>> trainer.fit().metrics["valid-error"]  # doctest: +SKIP
+        0.031
+    """
+
+    room = ROOM
+
+    def __init__(
+        self,
+        train_loop_per_worker: TrainLoop | None = None,
+        *,
+        train_loop_config: dict[str, Any] | None = None,
+        params: dict[str, Any] | None = None,
+        label_column: str | None = None,
+        num_boost_round: int | None = None,
+        dmatrix_params: dict[str, dict[str, Any]] | None = None,
+        xgboost_config: XGBoostConfig | None = None,
+        scaling_config: ScalingConfig | dict[str, Any] | None = None,
+        run_config: RunConfig | dict[str, Any] | None = None,
+        datasets: dict[str, Any] | None = None,
+        dataset_config: DataConfig | None = None,
+        preprocessor: Preprocessor | None = None,
+        resume_from_checkpoint: Checkpoint | str | Path | None = None,
+    ) -> None:
+        """Describe a training. Nothing is started before ``fit()``.
+
+        Args:
+            train_loop_per_worker: a training function of your own, instead of ``params`` and ``label_column``. It finds
+                ``xgboost.collective`` set up, so that ``xgboost.train`` in it trains on all workers together.
+            train_loop_config: what this function is called with.
+            params: XGBoost's parameters. The number of threads is that of the worker's CPUs. A parameter that XGBoost does not
+                know is an error, unless ``validate_parameters`` is False.
+            label_column: the column to predict. All other columns are features.
+            num_boost_round: how many rounds the model has in the end, with those of a checkpoint that it goes on from. Default: 10.
+            dmatrix_params: arguments for the matrix of a dataset, by its name, e.g. ``{"train": {"weight": "w"}}``. ``weight``,
+                ``base_margin``, ``label_lower_bound`` and ``label_upper_bound`` name columns, which then are no features.
+            xgboost_config: how the workers find each other.
+            datasets: ``train``, and any others to evaluate after each round. All are split across the workers.
+
+        All other arguments are those of :class:`trainlib.DataParallelTrainer`.
+        """
+        if train_loop_per_worker is None:
+            name = type(self).__name__
+            num_boost_round = 10 if num_boost_round is None else num_boost_round
+            require_params(params, "params", name)
+            require_params(dmatrix_params or {}, "dmatrix_params", name)
+            require_rounds(num_boost_round)
+            require_train(datasets, name)
+            require_label(label_column, datasets or {}, name)
+            objectives.require_possible(params or {})
+            dataset_config = with_all_split(dataset_config)
+        arguments = {key: value for key, value in locals().items() if key != "name"}
+        super().__init__(**ROOM.base_arguments(arguments))
+
+    def inspect_data(self) -> dict[str, Source]:
+        """Also that files have the column with the labels."""
+        sources = super().inspect_data()
+        if self.settings.has_own_function and self.preprocessor is None:  # which may make the column
+            require_labels_in_files((self.train_loop_config or {})["label_column"], sources)
+        return sources
