@@ -39,6 +39,7 @@ ROOMS: dict[str, str] = {
     "horovod": "trainlib.horovod._room",
     "xgboost": "trainlib.xgboost._room",
     "lightgbm": "trainlib.lightgbm._room",
+    "sklearn": "trainlib.sklearn._room",
     "huggingface": "trainlib.huggingface._room",
     "accelerate": "trainlib.huggingface._accelerate_room",
 }
@@ -214,7 +215,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'function']
+        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'sklearn', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 

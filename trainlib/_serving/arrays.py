@@ -45,7 +45,7 @@ def as_array(rows: pd.DataFrame) -> np.ndarray:
     import numpy as np
     import pandas as pd
 
-    wide = [name for name in rows.columns if len(rows) and isinstance(rows[name].iloc[0], (np.ndarray, list, tuple))]
+    wide = _array_columns(rows)
     if len(wide) > 1:
         raise ValueError(f"the rows have several columns of arrays, {', '.join(map(str, wide))}: leave one of them")
     if wide:
@@ -56,3 +56,14 @@ def as_array(rows: pd.DataFrame) -> np.ndarray:
                 f"column {name!r} has no numbers, but values of type {kind}. Leave it out, or encode it with a preprocessor"
             )
     return np.column_stack([rows[name].to_numpy() for name in rows.columns]) if len(rows.columns) else rows.to_numpy()
+
+
+def has_arrays(rows: pd.DataFrame) -> bool:
+    """Whether there is a column of arrays, such as a Concatenator makes."""
+    return bool(_array_columns(rows))
+
+
+def _array_columns(rows: pd.DataFrame) -> list[Any]:
+    import numpy as np
+
+    return [name for name in rows.columns if len(rows) and isinstance(rows[name].iloc[0], (np.ndarray, list, tuple))]

@@ -11,6 +11,7 @@ import pytest
 import torch
 import yaml
 from ray.data.preprocessors import Chain, Concatenator, LabelEncoder, StandardScaler
+from sklearn.ensemble import RandomForestClassifier
 
 from tests.without_trainlib import predictions_without_trainlib
 from trainlib import Checkpoint
@@ -19,6 +20,7 @@ from trainlib._prediction.predictor import BatchPredictor, Recipe
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._serving.checkpoints import loader_of, why_not_served
 from trainlib._serving.files import put_model_files
+from trainlib.sklearn import SklearnCheckpoint
 from trainlib.torch import TorchCheckpoint
 
 ROWS = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [0.5, 0.25, 0.0]})
@@ -56,11 +58,14 @@ def predicted_by_trainlib(each: SavedCheckpoint, rows: pd.DataFrame) -> list[lis
 def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_path):
     plain = saved(TorchCheckpoint.from_model(linear()), str(tmp_path), "m-1")
     preprocessed = saved(TorchCheckpoint.from_model(linear(), preprocessor=fitted_preprocessor()), str(tmp_path), "m-2")
+    labels = [0, 1, 1]
+    forest = RandomForestClassifier(n_estimators=3, random_state=0).fit(ROWS, labels)
+    of_sklearn = saved(SklearnCheckpoint.from_estimator(forest), str(tmp_path), "m-3")
     roots = {}
-    for each in (plain, preprocessed):
+    for each in (plain, of_sklearn, preprocessed):
         assert put_model_files(each, "run-1") is None
         roots[each.model_id] = str(Path(each.location).parent)
-    both, (before, after) = predictions_without_trainlib(dict.fromkeys(roots.values(), ROWS))
+    both, (before, _, after) = predictions_without_trainlib(dict.fromkeys(roots.values(), ROWS))
     assert "ray" not in before, "only a preprocessor of Ray's needs it"
     assert "ray" in after
     expected = linear().eval()(torch.tensor(ROWS.to_numpy(dtype=np.float32))).detach().numpy()
@@ -70,6 +75,10 @@ def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_pat
     np.testing.assert_allclose(both[roots["m-2"]], expected_scaled, rtol=1e-5)
     assert both[roots["m-1"]] == predicted_by_trainlib(plain, ROWS)
     assert both[roots["m-2"]] == predicted_by_trainlib(preprocessed, ROWS)
+    assert both[roots["m-3"]] == forest.predict(ROWS).tolist()
+    assert [[each] for each in both[roots["m-3"]]] == predicted_by_trainlib(
+        of_sklearn, ROWS[["y", "x"]].assign(label=1)
+    )
     labelled = ROWS.assign(label=["yes", "no", "yes"])
     assert predicted_by_trainlib(preprocessed, labelled) == both[roots["m-2"]], "labels are not in the way"
 

@@ -1,0 +1,129 @@
+"""What a SklearnTrainer takes, and what it refuses before anything starts."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from sklearn.cluster import KMeans
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GroupKFold
+
+from trainlib import ScalingConfig, tune
+from trainlib import _rooms as rooms
+from trainlib._trainer_form import TrainerChoice
+from trainlib._training.opening import fingerprint_of
+from trainlib.errors import DataError, InvalidArgumentError
+from trainlib.flows import TrainSpec
+from trainlib.sklearn import SklearnCheckpoint, SklearnTrainer
+from trainlib.tune import Tuner
+
+ROWS = pd.DataFrame({"x": range(6), "y": [0, 0, 0, 1, 1, 1]})
+GOOD = {"estimator": RandomForestClassifier(), "label_column": "y", "datasets": {"train": ROWS}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "why"),
+    [
+        ({"estimator": None}, InvalidArgumentError, "estimator is missing. Pass an estimator"),
+        ({"estimator": "forest"}, InvalidArgumentError, "estimator is a str, which scikit-learn cannot fit"),
+        ({"estimator": RandomForestClassifier}, InvalidArgumentError, r"pass one of it, RandomForestClassifier\(\)"),
+        (
+            {"label_column": "z"},
+            DataError,
+            "'train' has no column 'z', which label_column names. Its columns are 'x', 'y'",
+        ),
+        ({"datasets": {"test": ROWS}}, ValueError, "learns from the dataset 'train', but the datasets are 'test'"),
+        ({"datasets": None}, ValueError, "learns from the dataset 'train', but the datasets are none"),
+        ({"datasets": {"train": ROWS, "cv": ROWS}}, ValueError, "'cv' is where the scores of cross-validation go"),
+        ({"scoring": "acuracy"}, ValueError, "scikit-learn has no scorer 'acuracy'. It has accuracy, "),
+        ({"scoring": {"a": "accuracy", "b": "auc"}}, ValueError, "scikit-learn has no scorer 'auc'"),
+        ({"scoring": [3]}, InvalidArgumentError, "scoring has a int in it"),
+        ({"scoring": []}, ValueError, "scoring is empty"),
+        ({"cv": 1}, InvalidArgumentError, "pass 2 folds or more"),
+        ({"cv": "five"}, InvalidArgumentError, "cv is a str: pass a number of folds"),
+        ({"parallelize_cv": "yes"}, InvalidArgumentError, "parallelize_cv is 'yes': pass True or False"),
+        ({"params": {"depth": 3}}, ValueError, "RandomForestClassifier has no parameter 'depth'; it has .*max_depth"),
+        ({"fit_params": {"weights": 3}}, ValueError, r"RandomForestClassifier.fit\(\) has no argument 'weights'"),
+        ({"scaling_config": ScalingConfig(num_workers=2)}, ValueError, r"num_workers is 2, but .* one process"),
+        (
+            {"scaling_config": {"trainer_resources": {"CPU": 2}, "resources_per_worker": {"CPU": 2}}},
+            ValueError,
+            "which are the same for a SklearnTrainer",
+        ),
+        ({"resume_from_checkpoint": "/tmp"}, ValueError, "cannot start from a checkpoint"),
+    ],
+)
+def test_bad_input_is_named_before_anything_starts(changes, error, why):
+    with pytest.raises(error, match=why):
+        SklearnTrainer(**{**GOOD, **changes})
+
+
+def test_a_file_without_the_label_is_named_before_anything_starts(tmp_path):
+    ROWS.to_csv(tmp_path / "rows.csv", index=False)
+    trainer = SklearnTrainer(RandomForestClassifier(), label_column="z", datasets={"train": str(tmp_path / "rows.csv")})
+    with pytest.raises(DataError, match=r"'train' \(.*rows.csv\) has no column 'z', which label_column names"):
+        trainer.inspect()
+
+
+def test_without_scikit_learn_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setattr(rooms, "find_spec", lambda package: None)
+    with pytest.raises(ImportError, match=r"SklearnTrainer needs sklearn: pip install 'trainlib\[sklearn\]'"):
+        SklearnTrainer(**GOOD)
+
+
+def test_its_arguments_survive_copies_and_go_where_a_config_goes():
+    estimator = RandomForestClassifier(n_estimators=3)
+    trainer = SklearnTrainer(
+        **{**GOOD, "estimator": estimator}, scaling_config=ScalingConfig(trainer_resources={"CPU": 4}), cv=GroupKFold(2)
+    )
+    assert trainer.scaling_config.bundles == [{"CPU": 4.0}], "what the trainer gets is what its one process gets"
+    copied = trainer.copy_with(params={"max_depth": 2})
+    assert copied.scaling_config == trainer.scaling_config
+    assert copied.train_loop_config["estimator"] is estimator
+    assert copied.train_loop_config["params"] == {"max_depth": 2}
+    digests = [fingerprint_of(each, {}).config for each in (trainer, trainer.copy_with(), copied)]
+    assert digests[0] == digests[1] != digests[2]
+    plan = Tuner(trainer, param_space={"params": {"max_depth": tune.grid_search([1, 2])}}).plan
+    assert plan.trainable.trainer({"params": {"max_depth": 1}}, {}).train_loop_config["params"] == {"max_depth": 1}
+    SklearnTrainer(KMeans(2), datasets={"train": ROWS})  # some estimators need no labels
+
+
+def test_a_form_describes_it_and_makes_nothing_but_estimators():
+    choice = TypeAdapter(TrainerChoice)
+    typed = {
+        "kind": "sklearn",
+        "estimator": "sklearn.ensemble:RandomForestClassifier",
+        "params": {"max_depth": 3},
+        "scoring": "accuracy, roc_auc",
+        "cv": 3,
+    }
+    form = choice.validate_python(typed).with_target("y")
+    made = SklearnTrainer(**form.arguments(), datasets={"train": ROWS})
+    assert isinstance(made.train_loop_config["estimator"], RandomForestClassifier)
+    assert made.train_loop_config["scoring"] == ["accuracy", "roc_auc"]
+    shown = TrainSpec.of(made).trainer.model_dump()
+    assert shown["estimator"].endswith(":RandomForestClassifier")
+    assert {**shown, "estimator": typed["estimator"]} == {**typed, "label_column": "y"}
+    with pytest.raises(ValidationError, match="estimator"):
+        choice.validate_python({"kind": "sklearn"})
+    for path, why in {
+        "os:system": "not marked",
+        "sklearn.ensemble:Forest": "cannot be loaded",
+        "sklearn.metrics:get_scorer": "no class of estimators",
+        f"{__name__}:RandomForestClassifier": "not marked",
+    }.items():
+        with pytest.raises(ValueError, match=why):
+            choice.validate_python({**typed, "estimator": path}).arguments()
+
+
+def test_a_checkpoint_has_the_estimator(tmp_path):
+    fitted = LinearRegression().fit([[1.0], [2.0]], [2.0, 4.0])
+    for saved in (
+        SklearnCheckpoint.from_estimator(fitted),
+        SklearnCheckpoint.from_estimator(fitted, path=tmp_path / "here"),
+    ):
+        assert saved.get_estimator().predict([[3.0]])[0] == pytest.approx(6.0)
+        assert saved.get_model().coef_[0] == pytest.approx(2.0)
+    assert SklearnCheckpoint.from_directory(tmp_path / "here").get_model().coef_[0] == pytest.approx(2.0)

@@ -1,0 +1,134 @@
+"""Checks the arguments of a SklearnTrainer, before anything starts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from trainlib._settings import TrainerSettings
+from trainlib.config import ScalingConfig
+from trainlib.errors import InvalidArgumentError
+
+__all__ = ["one_process", "require_estimator", "require_fit_params", "require_params", "require_scoring"]
+
+_CORES = "ScalingConfig(trainer_resources={'CPU': 4})"
+
+
+def require_estimator(given: Any) -> None:
+    """Raise an InvalidArgumentError for anything that is not an estimator.
+
+    Example:
+        >>> require_estimator("RandomForestClassifier")
+        Traceback (most recent call last):
+        ...
+        trainlib.errors.InvalidArgumentError: estimator is a str, which scikit-learn cannot fit. Pass an estimator, e.g. RandomForestClassifier()
+    """
+    if isinstance(given, type):
+        raise InvalidArgumentError(f"estimator is the class {given.__name__}: pass one of it, {given.__name__}()")
+    if not all(callable(getattr(given, name, None)) for name in ("fit", "get_params", "set_params")):
+        what = "missing" if given is None else f"a {type(given).__name__}, which scikit-learn cannot fit"
+        raise InvalidArgumentError(f"estimator is {what}. Pass an estimator, e.g. RandomForestClassifier()")
+
+
+def require_params(params: Any, estimator: Any) -> None:
+    """Raise an error if an estimator has no such parameters."""
+    if not isinstance(params, Mapping):
+        raise InvalidArgumentError(f"params is a {type(params).__name__}: pass a dict, e.g. params={{'max_depth': 3}}")
+    known = estimator.get_params(deep=True)
+    for name in params:
+        if name not in known and "__" not in str(name):  # what is in a step of a pipeline may come with that step
+            raise ValueError(
+                f"params: {type(estimator).__name__} has no parameter {name!r}; it has {', '.join(sorted(map(str, known)))}"
+            )
+
+
+def require_fit_params(given: Any, estimator: Any) -> None:
+    """Raise an error if ``fit()`` of an estimator has no such arguments."""
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"fit_params is a {type(given).__name__}: pass a dict of arguments of fit()")
+    known = inspect.signature(estimator.fit).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in known.values()):
+        return
+    if unknown := [name for name in given if name not in known]:
+        raise ValueError(
+            f"fit_params: {type(estimator).__name__}.fit() has no argument {unknown[0]!r}; it has {', '.join(known)}"
+        )
+
+
+def require_scoring(scoring: Any) -> None:
+    """Raise an error if there is no scorer with a name, or if something is neither a name nor a function."""
+    if scoring is None or callable(scoring):
+        return
+    if isinstance(scoring, Mapping):
+        named = list(scoring.values())
+    elif isinstance(scoring, (list, tuple, set)):
+        named = list(scoring)
+    else:
+        named = [scoring]
+    if not named:
+        raise ValueError(
+            "scoring is empty: leave it out for the estimator's own score, or name a scorer, e.g. 'accuracy'"
+        )
+    known: list[str] | None = None
+    for each in named:
+        if callable(each):
+            continue
+        if not isinstance(each, str):
+            raise InvalidArgumentError(
+                f"scoring has a {type(each).__name__} in it: pass names of scorers, or functions of estimator, rows and labels"
+            )
+        if known is None:
+            from sklearn.metrics import get_scorer_names
+
+            known = get_scorer_names()
+        if each not in known:
+            raise ValueError(f"scoring: scikit-learn has no scorer {each!r}. It has {', '.join(known)}")
+
+
+def one_process(given: Any) -> ScalingConfig:
+    """A scaling config for one process: what Ray's guides give the trainer is what that process gets.
+
+    Raises:
+        ValueError: it asks for several workers.
+
+    Example:
+        >>> one_process({"trainer_resources": {"CPU": 4}}).worker_resources
+        {'CPU': 4.0}
+    """
+    config = TrainerSettings.checked(scaling_config=given).scaling_config
+    if config.num_workers != 1:
+        raise ValueError(
+            f"num_workers is {config.num_workers}, but SklearnTrainer trains in one process. Leave it out, and give that process more "
+            f"cores: {_CORES}"
+        )
+    if not config.trainer_resources:
+        return config
+    if config.resources_per_worker:
+        raise ValueError(
+            "scaling_config has trainer_resources and resources_per_worker, which are the same for a SklearnTrainer: it trains in one "
+            "process. Pass one of them"
+        )
+    resources = config.trainer_resources
+    return ScalingConfig(
+        **{
+            **{name: getattr(config, name) for name in config.model_fields_set},
+            "trainer_resources": None,
+            "resources_per_worker": resources,
+            "use_gpu": bool(resources.get("GPU")) or config.use_gpu,
+        }
+    )
+
+
+def require_cv(cv: Any) -> None:
+    """Raise an InvalidArgumentError for what says nothing about folds."""
+    is_number = isinstance(cv, int) and not isinstance(cv, bool)
+    if is_number and cv < 2:
+        raise InvalidArgumentError(f"cv is {cv}: pass 2 folds or more, or leave it out for no cross-validation")
+    has_splits = callable(getattr(cv, "split", None)) and not isinstance(cv, (str, bytes))
+    if cv is None or is_number or has_splits or isinstance(cv, (list, tuple)):
+        return
+    raise InvalidArgumentError(
+        f"cv is a {type(cv).__name__}: pass a number of folds, one of sklearn.model_selection's splitters, or a list of pairs of "
+        "indices"
+    )
