@@ -45,7 +45,7 @@ def predict(
             or name, for its best checkpoint.
         dataset: The rows: a path or URI of CSV, Parquet or JSON Lines files, a folder of them, or a glob.
         predictor: What predicts, as module:function. The function is marked with @trainlib.trainable. Each worker calls it once, with the
-            checkpoint, and what it returns is called with each batch, a DataFrame. Empty: MLflow predicts, if it can load the model.
+            checkpoint, and what it returns is called with each batch, a DataFrame. Empty: the model predicts by itself, if the checkpoint knows it or MLflow can load it.
         keep_columns: The columns of the dataset that are written beside the predictions. Empty: all.
         num_workers: How many processes predict side by side. Each loads the model once.
         use_gpu: Whether each worker gets a GPU.
