@@ -79,6 +79,11 @@ MEASUREMENTS = (
         Side("two processes", "throughput_tensorflow_processes", {**_ONE_THREAD, **_KERAS_2}),
     ),
     _throughput("horovod", "Horovod", Side("horovodrun", "throughput_horovod_horovodrun", _ONE_THREAD, _HOROVODRUN)),
+    _throughput(
+        "transformers",
+        "a transformers.Trainer",
+        Side("torchrun", "throughput_transformers_torchrun", _ONE_THREAD, _TORCHRUN),
+    ),
     Measurement("first-start", "fit() to the first line, fresh process", "first_s", "s", *START, target=1.0),
     Measurement("second-start", "the same, second fit()", "second_s", "s", *START, target=0.3),
     Measurement(

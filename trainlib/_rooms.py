@@ -215,7 +215,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'sklearn', 'function']
+        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'sklearn', 'huggingface', 'accelerate', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 

@@ -76,6 +76,11 @@ def test_a_trainer_shows_only_its_own_fields():
         "torch": common | {"torch_config"},
         "tensorflow": common | {"tensorflow_config"},
         "horovod": common | {"horovod_config"},
+        "xgboost": {"params", "label_column", "num_boost_round", "dmatrix_params"},
+        "lightgbm": {"params", "label_column", "num_boost_round", "dmatrix_params"},
+        "sklearn": {"estimator", "params", "label_column", "scoring", "cv"},
+        "huggingface": {"trainer_init_per_worker", "trainer_init_config"},
+        "accelerate": common | {"accelerate_config"},
     }
     assert set(forms_by_kind) == set(rooms.choices())
 

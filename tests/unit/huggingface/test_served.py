@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from tests.without_trainlib import predictions_without_trainlib
+from trainlib import _storage as storage
+from trainlib._registry.retention import SavedCheckpoint
+from trainlib._serving.files import put_model_files
 from trainlib.errors import CheckpointNotFoundError
 from trainlib.huggingface import TransformersCheckpoint, _served
 from trainlib.huggingface._loop import _load_weights
@@ -55,6 +61,22 @@ def test_a_classifier_answers_texts_and_tokens_with_labels_and_scores(tmp_path):
         predict(pd.DataFrame({"x": [1]}))
 
 
+def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_path):
+    checkpoint = TransformersCheckpoint.from_model(classifier(), tokenizer())
+    location = storage.join(str(tmp_path), "m-1", "artifacts", "checkpoint_000000")
+    checkpoint.to_uri(location)
+    facts = {"index": 0, "iteration": 1, "score": None, "metrics": {}, "kind": checkpoint.kind}
+    assert put_model_files(SavedCheckpoint(model_id="m-1", location=location, **facts), "run-1") is None
+    rows = pd.DataFrame({"text": ["very good film", "bad"]})
+    root = str(Path(location).parent)
+    predicted, (imported,) = predictions_without_trainlib({root: rows}, HF_HUB_OFFLINE="1")
+    assert predicted[root] == _served.load(location)(rows).to_numpy().tolist()
+    assert "transformers" in imported
+    assert "ray" not in imported
+    needed = [line.partition("==")[0] for line in Path(root, "requirements.txt").read_text().splitlines()]
+    assert needed == ["mlflow", "transformers", "accelerate", "torch"]
+
+
 def test_a_regression_answers_with_numbers_and_a_generator_with_text(tmp_path):
     number = TransformersCheckpoint.from_model(classifier(num_labels=1), path=tmp_path / "number")
     assert _served.load(number.path)(pd.DataFrame({"input_ids": [[1, 2], [2, 1]]})).shape == (2,)
@@ -71,7 +93,9 @@ def test_a_checkpoint_of_something_else_says_what_is_missing(tmp_path):
     other = TransformersCheckpoint.from_directory(tmp_path)
     (tmp_path / "model.pt").touch()
     assert "it has no config.json" in _served.why_not(str(tmp_path))
-    with pytest.raises(CheckpointNotFoundError, match=r"has no Hugging Face model: config.json is missing.* It has model.pt"):
+    with pytest.raises(
+        CheckpointNotFoundError, match=r"has no Hugging Face model: config.json is missing.* It has model.pt"
+    ):
         other.get_model()
     with pytest.raises(CheckpointNotFoundError, match=r"Pass it to the transformers.Trainer as processing_class"):
         other.get_tokenizer()
