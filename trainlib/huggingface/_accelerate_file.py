@@ -85,11 +85,10 @@ def require_usable(config: Mapping[str, Any], scaling: ScalingConfig) -> None:
         )
     if kind == "DEEPSPEED":
         _require_deepspeed(scaling)
-    if kind == "FSDP" and not scaling.use_gpu:
+    if kind == "FSDP" and not scaling.use_gpu and str((config.get("fsdp_config") or {}).get("fsdp_version")) != "2":
         raise ValueError(
-            "accelerate_config has distributed_type: FSDP, but the workers have no GPUs. On CPUs Accelerate does not shard a "
-            "model: it would keep it whole in every worker, without a word. Use ScalingConfig(use_gpu=True), or leave "
-            "distributed_type out; trainlib.torch.prepare_model(model, parallel_strategy='fsdp') shards on CPUs, too"
+            "accelerate_config has distributed_type: FSDP, but the workers have no GPUs. On CPUs, only the second version of FSDP "
+            "works: add fsdp_config: {fsdp_version: 2}, or use ScalingConfig(use_gpu=True)"
         )
     if kind.startswith("MULTI_") and kind != "MULTI_CPU" and not scaling.use_gpu:
         raise ValueError(

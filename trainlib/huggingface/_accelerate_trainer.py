@@ -14,6 +14,7 @@ from trainlib.huggingface._accelerate_room import ROOM
 from trainlib.huggingface._config import AccelerateConfig
 from trainlib.huggingface._trainer import as_config
 from trainlib.torch._config import TorchConfig
+from trainlib.torch._trainer import TorchTrainer
 from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["AccelerateTrainer"]
 
 
-class AccelerateTrainer(DataParallelTrainer):
+class AccelerateTrainer(TorchTrainer):
     """Runs a training function in many processes, in which ``accelerate.Accelerator()`` is configured.
 
     Example:
@@ -69,7 +70,7 @@ class AccelerateTrainer(DataParallelTrainer):
         told = _told(accelerate_config, torch_config)
         given = {**locals(), "accelerate_config": told, "torch_config": None}
         given.pop("told")
-        super().__init__(**ROOM.base_arguments(given))
+        DataParallelTrainer.__init__(self, **ROOM.base_arguments(given))
         if isinstance(told, AccelerateConfig):
             require_usable(told.config, self.scaling_config)
 

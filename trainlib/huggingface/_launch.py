@@ -30,6 +30,20 @@ def tell_accelerate(config: dict[str, Any]) -> None:
     os.environ.update({name: value for name, value in told.items() if name not in _OURS})
     if not torch.cuda.is_available():
         os.environ["ACCELERATE_USE_CPU"] = "true"
+        if told.get("ACCELERATE_USE_FSDP") == "true":
+            _shard_on_cpus()
+
+
+def _shard_on_cpus() -> None:
+    """Let Accelerate shard models in processes without GPUs. torch can do that, but Accelerate does not ask it to.
+
+    It would keep the model whole in every process instead, without a word. What it looks at is what kind of processes they are.
+    """
+    from accelerate import PartialState
+    from accelerate.utils import DistributedType
+
+    PartialState(cpu=True)
+    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
 
 
 def _environment(config: dict[str, Any]) -> dict[str, str]:

@@ -13,17 +13,20 @@ if TYPE_CHECKING:
 
     from trainlib.checkpoint import Checkpoint
 
-__all__ = ["EVALUATION", "TRAIN", "train"]
+__all__ = ["EVALUATION", "TRAIN", "train_transformers"]
 
 TRAIN, EVALUATION = "train", "evaluation"
 """The names of the datasets."""
 _STATE_FILE = "trainer_state.json"
 
 
-def train(config: dict[str, Any]) -> None:
+def train_transformers(config: dict[str, Any]) -> None:
     """Build the worker's ``transformers.Trainer`` on its shard, and train with it from the newest checkpoint on."""
+    from transformers.utils import logging
+
     from trainlib.huggingface._shard_rows import rows_of
 
+    logging.disable_progress_bar()  # it is no terminal, and reports are shown anyway
     make = config["trainer_init_per_worker"]
     trainer = make(rows_of(TRAIN), rows_of(EVALUATION), **(config.get("trainer_init_config") or {}))
     _prepare(trainer, make)
@@ -56,6 +59,8 @@ def _prepare(trainer: Any, make: Any) -> None:
             f"{session.get_world_size()} workers: they would not average their gradients. Build the TrainingArguments inside of "
             f"{name}, and use_cpu=True only if no worker has a GPU"
         )
+    for shows in (transformers.ProgressCallback, transformers.PrinterCallback):
+        trainer.remove_callback(shows)
     trainer.add_callback(ReportEachStep())
     prepare_trainer(trainer)
 

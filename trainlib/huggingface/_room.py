@@ -16,7 +16,7 @@ ROOM = Room(
     extra="huggingface",
     form="trainlib.huggingface._form:TransformersForm",
     served="trainlib.huggingface._served",
-    own_function="trainlib.huggingface._loop:train",
+    own_function="trainlib.huggingface._loop:train_transformers",
     own_arguments=("trainer_init_per_worker", "trainer_init_config"),
     takes_function=False,
 )

@@ -52,8 +52,11 @@ class ShardRows(IterableDataset):  # type: ignore[type-arg]
 
 def rows_of(name: str) -> ShardRows | None:
     """This worker's rows of one of the trainer's datasets. None if the trainer has no such dataset. All ranks must call it."""
+    if name not in session.current("get_dataset_shard").dataset_names:
+        return None
     shard = session.get_dataset_shard(name)
-    return ShardRows(shard, is_own=not shard.is_whole) if shard is not None else None
+    assert shard is not None
+    return ShardRows(shard, is_own=not shard.is_whole)
 
 
 def _looking_ahead(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

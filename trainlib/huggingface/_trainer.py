@@ -17,6 +17,7 @@ from trainlib.huggingface._config import TransformersConfig
 from trainlib.huggingface._loop import EVALUATION, TRAIN
 from trainlib.huggingface._room import ROOM
 from trainlib.torch._config import TorchConfig
+from trainlib.torch._trainer import TorchTrainer
 from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["TransformersTrainer", "as_config"]
 
 
-class TransformersTrainer(DataParallelTrainer):
+class TransformersTrainer(TorchTrainer):
     """Builds a ``transformers.Trainer`` in many processes, which train one model together.
 
     Each worker has its own Trainer, on its share of the rows, and all average their gradients. What the Trainers log becomes
@@ -87,7 +88,13 @@ class TransformersTrainer(DataParallelTrainer):
             raise InvalidArgumentError(f"trainer_init_config is {described(trainer_init_config)}: pass a dict")
         _require_names(datasets)
         given = {**locals(), "torch_config": as_config(TransformersConfig, torch_config)}
-        super().__init__(**ROOM.base_arguments(given))
+        DataParallelTrainer.__init__(self, **ROOM.base_arguments(given))
+        saving = self.run_config.checkpoint_config
+        if saving.checkpoint_frequency or saving.checkpoint_at_end is not None:
+            raise ValueError(
+                "CheckpointConfig says when to save, but a transformers.Trainer does that itself: set save_strategy and save_steps in "
+                "its TrainingArguments, and leave checkpoint_frequency and checkpoint_at_end out"
+            )
 
 
 def as_config(kind: type[Any], config: Any) -> Any:

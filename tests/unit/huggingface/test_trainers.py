@@ -6,7 +6,7 @@ import cloudpickle
 import pandas as pd
 import pytest
 
-from trainlib import ScalingConfig, trainable, tune
+from trainlib import CheckpointConfig, RunConfig, ScalingConfig, trainable, tune
 from trainlib import _rooms as rooms
 from trainlib.flows import TrainSpec
 from trainlib.huggingface import AccelerateTrainer, HuggingFaceTrainer, TransformersTrainer
@@ -64,6 +64,11 @@ def test_a_form_describes_it():
         ({"trainer_init_config": ["lr"]}, TypeError, "trainer_init_config is a list: pass a dict"),
         ({"datasets": {"evaluation": ROWS}}, ValueError, "datasets has no 'train', only 'evaluation'"),
         ({"datasets": {"train": ROWS, "eval": ROWS}}, ValueError, "datasets has 'eval', which nobody would read"),
+        (
+            {"run_config": RunConfig(checkpoint_config=CheckpointConfig(checkpoint_frequency=2))},
+            ValueError,
+            "a transformers.Trainer does that itself: set save_strategy",
+        ),
         ({"torch_config": {"timeout_s": 1}}, TypeError, "torch_config is a dict: pass a TransformersConfig"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -114,7 +119,7 @@ def test_accelerate_takes_a_file_a_dict_or_nothing(tmp_path):
             ImportError,
             "needs the package deepspeed on every node, and a CUDA toolkit",
         ),
-        ({"distributed_type": "FSDP"}, ValueError, "On CPUs Accelerate does not shard a model"),
+        ({"distributed_type": "FSDP"}, ValueError, r"On CPUs, only the second version of FSDP works: add fsdp_config"),
         ({"distributed_type": "MULTI_GPU"}, ValueError, r"the workers have no GPUs. Use ScalingConfig\(use_gpu=True\)"),
         ({"distributed_type": "MEGATRON_LM"}, ValueError, "cannot train with Megatron-LM"),
         ({"compute_environment": "AMAZON_SAGEMAKER"}, ValueError, "The workers are those of Ray: leave it out"),
