@@ -126,8 +126,6 @@ class Session(Protocol):
     checkpoint_config: CheckpointConfig
     """When a trainer without a training function of the user's is to save."""
     dataset_names: tuple[str, ...]
-    dataset_names: tuple[str, ...]
-    """The names of the trainer's datasets."""
     checkpoint_was_asked_for: bool
     resume_from: Checkpoint | None
     """What the attempt started from."""

@@ -297,7 +297,7 @@ def fit_sharded(config: dict[str, Any]) -> None:
 
     accelerator = Accelerator()
     torch.manual_seed(0)
-    network = torch.nn.Linear(2, 4)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 4))
     model, optimizer = accelerator.prepare(network, torch.optim.AdamW(network.parameters(), lr=0.1))
     own = [parameter.to_local().numel() for parameter in model.parameters() if isinstance(parameter, DTensor)]
     for _ in range(3):
@@ -305,7 +305,7 @@ def fit_sharded(config: dict[str, Any]) -> None:
         accelerator.backward(model(sharded_features(accelerator.process_index)).pow(2).mean())
         optimizer.step()
     whole = accelerator.get_state_dict(model)
-    session.report({"own": own, "weights": whole["weight"].flatten().tolist() if whole else []})
+    session.report({"own": own, "weights": whole["0.weight"].flatten().tolist() if whole else []})
 
 
 def sharded_features(rank: int) -> Any:
@@ -321,13 +321,13 @@ def test_a_model_is_sharded_on_cpus_and_learns_what_it_would_in_one_process():
     result = AccelerateTrainer(fit_sharded, accelerate_config=sharded, scaling_config=TWO).fit()
     assert result.metrics["own"] == [4, 2], "half of the weights, and half of the biases"
     torch.manual_seed(0)
-    network = torch.nn.Linear(2, 4)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 4))
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.1)
     for _ in range(3):
         optimizer.zero_grad()
         network(torch.cat([sharded_features(rank) for rank in (0, 1)])).pow(2).mean().backward()
         optimizer.step()
-    np.testing.assert_allclose(result.metrics["weights"], network.weight.detach().flatten(), rtol=1e-4)
+    np.testing.assert_allclose(result.metrics["weights"], network[0].weight.detach().flatten(), rtol=1e-4)
 
 
 # -- bad input that only a worker can find -------------------------------------------------------------------

@@ -88,7 +88,6 @@ class WorkerSession:
         self.directory = assignment.directory
         self.checkpoint_config = assignment.checkpoint_config
         self.dataset_names = tuple(assignment.shards)
-        self.dataset_names = tuple(assignment.shards)
         self.reports = 0
         self.checkpoint_was_asked_for = False
         self.in_step = assignment.in_step

@@ -106,6 +106,14 @@ def test_a_checkpoint_of_something_else_says_what_is_missing(tmp_path):
         other.get_model()
 
 
+def test_what_a_training_function_imports_is_where_ray_has_it():
+    from trainlib.huggingface.transformers import RayTrainReportCallback, prepare_trainer
+    from trainlib.train.huggingface import transformers as as_in_ray
+
+    assert as_in_ray.prepare_trainer is prepare_trainer
+    assert as_in_ray.RayTrainReportCallback is RayTrainReportCallback
+
+
 def test_a_models_weights_are_loaded_into_another_one():
     first, second = generator(), generator()
     torch.nn.init.constant_(first.lm_head.weight, 0.5)
