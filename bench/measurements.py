@@ -66,6 +66,19 @@ def _throughput(framework: str, how: str, other: Side) -> Measurement:
     )
 
 
+def _trees(library: str) -> tuple[Measurement, Measurement]:
+    """The same rows, rounds and parameters: on 2 workers, and in one process of the library alone."""
+    name = library.lower()
+    sides = _trainlib(f"trees_{name}"), Side("one process, 2 threads", f"trees_{name}_bare")
+    what = f"{library} on 1 million rows x 30 columns, 2 workers"
+    return (
+        Measurement(f"trees-{name}", what, "train_s", "s", *sides, target=1.15),
+        Measurement(
+            f"trees-{name}-auc", "its AUC on held-out rows", "auc", " %", *sides, target=0.998, more_is_better=True
+        ),
+    )
+
+
 START = _trainlib("start"), _ray("start")
 IMPORT = _trainlib("import"), _ray("import")
 WHOLE = _trainlib("whole_script"), _ray("whole_script")
@@ -84,6 +97,8 @@ MEASUREMENTS = (
         "a transformers.Trainer",
         Side("torchrun", "throughput_transformers_torchrun", _ONE_THREAD, _TORCHRUN),
     ),
+    *_trees("XGBoost"),
+    *_trees("LightGBM"),
     Measurement("first-start", "fit() to the first line, fresh process", "first_s", "s", *START, target=1.0),
     Measurement("second-start", "the same, second fit()", "second_s", "s", *START, target=0.3),
     Measurement(

@@ -131,24 +131,31 @@ class FunctionForm(TrainerForm):
 
     @classmethod
     def showing(cls, trainer: Any, shown: Callable[[Any], Any]) -> Self:
-        settings: BaseModel = trainer.backend_config
         values = {
             "kind": trainer.backend_config.framework,
             "train_loop": path_of(trainer.train_loop_per_worker),
             "train_loop_config": shown(dict(trainer.train_loop_config or {})),
         }
         if cls.room.config_argument in cls.model_fields:
-            section = section_of(cls.room.config_class)
-            typed = shown(settings.model_dump(mode="json", exclude_unset=True))
-            values[cls.room.config_argument] = section.model_construct(**typed)
+            values[cls.room.config_argument] = _shown_section(cls.room, trainer.backend_config, shown)
         return cls.model_construct(**values)  # type: ignore[return-value]
+
+
+def _shown_section(room: Room, settings: BaseModel, shown: Callable[[Any], Any]) -> Any:
+    """The framework's settings of a trainer of this process."""
+    typed = shown(settings.model_dump(mode="json", exclude_unset=True))
+    return section_of(room.config_class).model_construct(**typed)
 
 
 class OwnArgumentsForm(TrainerForm):
     """Asks for the arguments of a trainer that brings its training function. A room's form adds them as fields of their names."""
 
     def arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._own_fields()}
+        framework = getattr(self, self.room.config_argument, None)
+        return {
+            **{name: getattr(self, name) for name in self._own_fields()},
+            **({self.room.config_argument: plain(framework)} if isinstance(framework, Section) else {}),
+        }
 
     def with_target(self, target: str | None) -> Self:
         """The same trainer, with the target as its ``label_column`` if that is empty."""
@@ -160,6 +167,8 @@ class OwnArgumentsForm(TrainerForm):
     def showing(cls, trainer: Any, shown: Callable[[Any], Any]) -> Self:
         given = trainer.train_loop_config or {}
         own = {name: shown(given[name]) for name in cls._own_fields() if name in given}
+        if cls.room.config_argument in cls.model_fields:
+            own[cls.room.config_argument] = _shown_section(cls.room, trainer.backend_config, shown)
         return cls.model_construct(kind=cls.room.name, **own)  # type: ignore[return-value]
 
     @classmethod

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
 
 import psutil
 import pytest
 
 from tests.integration import backends
-from trainlib import session
+from trainlib import ScalingConfig, session
+from trainlib.lightgbm import LightGBMTrainer, get_network_params
+from trainlib.xgboost import XGBoostTrainer
 
 # TensorFlow's server cannot be told on which address to listen.
 ON_ALL_ADDRESSES = {"tensorflow": 1}
@@ -32,6 +35,54 @@ def test_workers_listen_on_loopback_only(backend):
     for addresses in trainer.fit().returned:
         beyond = [address for address in addresses if address not in ("127.0.0.1", "::1")]
         assert len(beyond) == ON_ALL_ADDRESSES.get(backend, 0), addresses
+
+
+def trains_trees(config: dict) -> list[tuple[str, str]]:
+    """Trains one round, and returns on which addresses, and for which network interfaces, this process listens then."""
+    import numpy as np
+
+    rows, labels = np.eye(40), np.arange(40) % 2
+    if config["backend"] == "xgboost":
+        import xgboost
+
+        xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(rows, labels), num_boost_round=1)
+    else:
+        import lightgbm
+
+        params = {"objective": "binary", "verbosity": -1, **get_network_params()}
+        config["kept"] = lightgbm.train(params, lightgbm.Dataset(rows, labels, params=params), num_boost_round=1)
+    return [(address, interface_of(port)) for address, port in listening_ports(psutil.Process())]
+
+
+def listening_ports(process: psutil.Process) -> list[tuple[str, int]]:
+    found = process.net_connections("tcp")
+    return [(each.laddr.ip, each.laddr.port) for each in found if each.status == psutil.CONN_LISTEN]
+
+
+def interface_of(port: int) -> str:
+    """The interface that a listening socket of this process hears, or an empty text for all."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        try:
+            found = socket.socket(fileno=os.dup(number))
+        except OSError:
+            continue
+        with found:
+            is_inet = found.family in (socket.AF_INET, socket.AF_INET6)
+            if is_inet and found.getsockname()[1] == port and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                bound = found.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16)
+                return bound.strip(b"\0").decode()
+    raise AssertionError(f"no socket of this process listens on {port}")
+
+
+def test_workers_that_train_trees_listen_on_loopback_only():
+    """XGBoost binds a socket to all addresses, but it hears loopback only. LightGBM listens while its workers join, and then no more."""
+    for kind, backend in ((XGBoostTrainer, "xgboost"), (LightGBMTrainer, "lightgbm")):
+        trainer = kind(
+            trains_trees, train_loop_config={"backend": backend}, scaling_config=ScalingConfig(num_workers=2)
+        )
+        for sockets in trainer.fit().returned:
+            beyond = [each for each in sockets if each[0] not in ("127.0.0.1", "::1", "::ffff:127.0.0.1")]
+            assert beyond == ([("0.0.0.0", "lo")] if backend == "xgboost" else [])
 
 
 def test_what_is_started_around_a_training_listens_on_loopback_only():

@@ -35,13 +35,19 @@ def test_the_keras_example_runs():
 
 
 def test_the_horovod_example_runs():
-    result = run_example(2)["result"]
+    result = run_example("import horovod")["result"]
     assert len(result.metrics_dataframe) == 3
+
+
+def test_the_boosted_trees_example_runs():
+    names = run_example("XGBoostTrainer(")
+    assert names["result"].metrics["valid-error"] < 0.1
+    assert names["model"].num_boosted_rounds() == 20
 
 
 def test_the_data_example_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = run_example(3)
+    names = run_example('StandardScaler(columns=["x"])')
     assert names["result"].rows == {"train": [[50, 50], [50, 50]]}
     assert abs(names["prepared"]["x"].mean()) < 1e-9
 
@@ -51,7 +57,7 @@ def test_the_preprocess_example_runs(capfd):
 
     embedded.start()
     embedded.wait()
-    data = run_example(4)["data"]
+    data = run_example("preprocess(")["data"]
     assert data.train_rows + data.validation_rows == 1797
     assert str(data.datasets) in capfd.readouterr().out
 

@@ -35,7 +35,6 @@ def test_every_promise_has_a_test_but_for_trainers_that_do_not_exist_yet():
     assert without == {
         "`TransformersTrainer`",
         "`AccelerateTrainer`",
-        "`XGBoostTrainer` and `LightGBMTrainer`",
         "`HuggingFaceTrainer`",
         "`SklearnTrainer`",
         "`RLTrainer`",

@@ -6,11 +6,17 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from trainlib._forms import Section
 from trainlib._rooms import Room
 from trainlib._trainer_form import OwnArgumentsForm
+from trainlib.lightgbm._config import LightGBMConfig
 from trainlib.lightgbm._room import ROOM
 
 __all__ = ["LightGBMForm"]
+
+
+class LightGBMSection(Section, LightGBMConfig):
+    """How the workers of a LightGBM training find each other."""
 
 
 class LightGBMForm(OwnArgumentsForm):
@@ -36,4 +42,10 @@ class LightGBMForm(OwnArgumentsForm):
         default={},
         description="Arguments of a lightgbm.Dataset by dataset, e.g. {'train': {'weight': 'column_with_weights'}}.",
         json_schema_extra={"position": 3},
+    )
+    lightgbm_config: LightGBMSection = Field(
+        default_factory=LightGBMSection,
+        title="lightgbm_config",
+        description="How the workers find each other.",
+        json_schema_extra={"position": 4},
     )

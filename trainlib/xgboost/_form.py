@@ -6,11 +6,17 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from trainlib._forms import Section
 from trainlib._rooms import Room
 from trainlib._trainer_form import OwnArgumentsForm
+from trainlib.xgboost._config import XGBoostConfig
 from trainlib.xgboost._room import ROOM
 
 __all__ = ["XGBoostForm"]
+
+
+class XGBoostSection(Section, XGBoostConfig):
+    """How the workers of an XGBoost training find each other."""
 
 
 class XGBoostForm(OwnArgumentsForm):
@@ -36,4 +42,10 @@ class XGBoostForm(OwnArgumentsForm):
         default={},
         description="Arguments of a DMatrix by dataset, e.g. {'train': {'weight': 'column_with_weights'}}.",
         json_schema_extra={"position": 3},
+    )
+    xgboost_config: XGBoostSection = Field(
+        default_factory=XGBoostSection,
+        title="xgboost_config",
+        description="How the workers find each other.",
+        json_schema_extra={"position": 4},
     )

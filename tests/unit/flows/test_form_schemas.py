@@ -70,14 +70,15 @@ def test_a_trainer_shows_only_its_own_fields():
         form = schema["definitions"][choice["$ref"].rpartition("/")[2]]
         forms_by_kind[form["properties"]["kind"]["enum"][0]] = set(form["properties"]) - {"kind"}
     common = {"train_loop", "train_loop_config"}
+    boosted = {"params", "label_column", "num_boost_round", "dmatrix_params"}
     assert next(iter(forms_by_kind)) == "function", "it has no field of its own that would tell it from the others"
     assert forms_by_kind == {
         "function": common,
         "torch": common | {"torch_config"},
         "tensorflow": common | {"tensorflow_config"},
         "horovod": common | {"horovod_config"},
-        "xgboost": {"params", "label_column", "num_boost_round", "dmatrix_params"},
-        "lightgbm": {"params", "label_column", "num_boost_round", "dmatrix_params"},
+        "xgboost": boosted | {"xgboost_config"},
+        "lightgbm": boosted | {"lightgbm_config"},
         "sklearn": {"estimator", "params", "label_column", "scoring", "cv"},
         "huggingface": {"trainer_init_per_worker", "trainer_init_config"},
         "accelerate": common | {"accelerate_config"},

@@ -1,0 +1,57 @@
+"""The table that boosted trees are trained on, and their settings: the same on both sides.
+
+TRAINLIB_BENCH_ROWS=20000 makes the table smaller, to see whether the scripts work.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+ROWS = int(os.environ.get("TRAINLIB_BENCH_ROWS", "1000000"))
+HELD_OUT = 100_000
+COLUMNS = 30
+ROUNDS = 50
+BLOCKS = 8
+XGBOOST = {"objective": "binary:logistic", "eval_metric": "logloss", "max_depth": 6, "eta": 0.1}
+LIGHTGBM = {"objective": "binary", "metric": "binary_logloss", "num_leaves": 63, "learning_rate": 0.1, "verbosity": -1}
+
+
+def table(rows: int, seed: int) -> pa.Table:
+    """Numbers, and a label that depends on some of them, not always in the same way."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(COLUMNS, rows)).astype("float32")
+    score = values[0] + values[1] * values[2] + np.sin(3 * values[3]) + 0.5 * np.abs(values[4]) - 0.4
+    label = (score + rng.normal(size=rows) > 0).astype("int8")
+    return pa.table({**{f"x{index}": column for index, column in enumerate(values)}, "label": label})
+
+
+def blocks() -> list[pa.Table]:
+    """The table to train on, in pieces of equal size."""
+    whole = table(ROWS, seed=1)
+    size = ROWS // BLOCKS
+    return [whole.slice(index * size, size) for index in range(BLOCKS)]
+
+
+def held_out() -> tuple[Any, np.ndarray]:
+    """Rows that no model has seen, as a DataFrame, and their labels."""
+    rows = table(HELD_OUT, seed=2).to_pandas()
+    return rows.drop(columns="label"), rows["label"].to_numpy()
+
+
+def auc(labels: np.ndarray, scores: np.ndarray) -> float:
+    """The share of pairs of a positive and a negative row that are in the right order."""
+    ranks = np.empty(len(scores))
+    ranks[np.argsort(scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    positive = int(labels.sum())
+    return float((ranks[labels == 1].sum() - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))
+
+
+def in_ray() -> Any:
+    """The table in Ray's memory."""
+    import ray.data
+
+    return ray.data.from_arrow(blocks())
