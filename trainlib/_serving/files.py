@@ -16,7 +16,7 @@ from trainlib._serving.checkpoints import served_module, why_not_of_kind, why_no
 from trainlib._serving.preprocessing import DICT_FILE, PREPROCESSOR_FILE
 from trainlib.checkpoint import Checkpoint
 
-__all__ = ["MLFLOW_FILE", "put_model_files"]
+__all__ = ["MLFLOW_FILE", "model_code", "put_model_files"]
 
 MLFLOW_FILE = "MLmodel"
 """What makes a folder a model of MLflow's. It is written last: until then, the other files mean nothing."""
@@ -46,7 +46,7 @@ def put_model_files(saved: SavedCheckpoint, run_id: str) -> str | None:
         if (problem := why_not_served(saved.kind, folder)) is not None:
             return problem
         needs_ray = _has_preprocessor(Path(folder))
-    code = _code(saved.kind)
+    code = model_code(saved.kind)
     package = f"trainlib_served_{hashlib.sha256(repr(sorted(code.items())).encode()).hexdigest()[:10]}"
     files = {f"{CODE_FOLDER}/{package}/{name}.py": text for name, text in code.items()}
     files[_REQUIREMENTS] = "".join(f"{each}\n" for each in _requirements(rooms.load(saved.kind).packages, needs_ray))
@@ -56,7 +56,7 @@ def put_model_files(saved: SavedCheckpoint, run_id: str) -> str | None:
     return None
 
 
-def _code(kind: str) -> dict[str, str]:
+def model_code(kind: str) -> dict[str, str]:
     """The modules that load a model, by name. The package has the name of its contents: models of two versions get on."""
     module = served_module(kind)
     assert module is not None

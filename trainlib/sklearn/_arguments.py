@@ -6,11 +6,20 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from trainlib._data.config import DataConfig
 from trainlib._settings import TrainerSettings
 from trainlib.config import ScalingConfig
 from trainlib.errors import InvalidArgumentError
 
-__all__ = ["one_process", "require_estimator", "require_fit_params", "require_params", "require_scoring"]
+__all__ = [
+    "one_process",
+    "require_cv",
+    "require_estimator",
+    "require_fit_params",
+    "require_params",
+    "require_scoring",
+    "whole_datasets",
+]
 
 _CORES = "ScalingConfig(trainer_resources={'CPU': 4})"
 
@@ -132,3 +141,9 @@ def require_cv(cv: Any) -> None:
         f"cv is a {type(cv).__name__}: pass a number of folds, one of sklearn.model_selection's splitters, or a list of pairs of "
         "indices"
     )
+
+
+def whole_datasets(given: Any) -> DataConfig:
+    """A data config that splits nothing: whole datasets keep the order of their rows, which many estimators depend on."""
+    config = TrainerSettings.checked(dataset_config=given).dataset_config
+    return config if config.is_custom else config.model_copy(update={"datasets_to_split": []})

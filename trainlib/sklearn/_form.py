@@ -35,10 +35,10 @@ class SklearnForm(OwnArgumentsForm):
         description="The column to predict. In a pipeline: empty for the target of its data.",
         json_schema_extra={"position": 2},
     )
-    scoring: str = Field(
-        default="",
-        description="What scores the datasets besides train: one of scikit-learn's scorers, e.g. roc_auc, or several with commas "
-        "between them. Empty: the estimator's own score.",
+    scoring: dict[str, str] = Field(
+        default={},
+        description="What scores the datasets besides train: names for the metrics, and scikit-learn's scorers, e.g. {'auc': 'roc_auc'}. "
+        "Empty: the estimator's own score.",
         json_schema_extra={"position": 3},
     )
     cv: int = Field(
@@ -49,12 +49,11 @@ class SklearnForm(OwnArgumentsForm):
     )
 
     def arguments(self) -> dict[str, Any]:
-        names = [name.strip() for name in self.scoring.split(",") if name.strip()]
         return {
             "estimator": _estimator(self.estimator),
             "params": self.params,
             "label_column": self.label_column or None,
-            "scoring": (names[0] if len(names) == 1 else names) if names else None,
+            "scoring": self.scoring or None,
             "cv": self.cv or None,
         }
 
@@ -62,13 +61,15 @@ class SklearnForm(OwnArgumentsForm):
     def showing(cls, trainer: Any, shown: Callable[[Any], Any]) -> Self:
         given = trainer.train_loop_config
         scoring, cv = given.get("scoring"), given.get("cv")
-        names = scoring if isinstance(scoring, (list, tuple)) else [scoring] if scoring is not None else []
+        if not isinstance(scoring, dict):
+            named = scoring if isinstance(scoring, (list, tuple)) else [scoring] if scoring is not None else []
+            scoring = {str(shown(each)): each for each in named}
         return cls.model_construct(  # type: ignore[return-value]
             kind="sklearn",
             estimator=path_of(type(given["estimator"])),
             params=shown(dict(given.get("params") or {})),
             label_column=given.get("label_column") or "",
-            scoring=", ".join(str(shown(name)) for name in names),
+            scoring={name: str(shown(each)) for name, each in scoring.items()},
             cv=shown(cv) if cv is not None else 0,
         )
 

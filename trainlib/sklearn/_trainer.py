@@ -91,7 +91,7 @@ class SklearnTrainer(DataParallelTrainer):
             sklearn_config: there is nothing to set.
             scaling_config: the cores of the one process: ``ScalingConfig(trainer_resources={"CPU": 4})``.
             datasets: ``train``, and any others to score the fitted estimator on.
-            dataset_config: which datasets are split. One process reads them whole in any case.
+            dataset_config: how datasets are read. None is split: there is one process.
             resume_from_checkpoint: not possible: fitting starts at the beginning.
 
         All other arguments are those of :class:`trainlib.DataParallelTrainer`.
@@ -119,8 +119,7 @@ class SklearnTrainer(DataParallelTrainer):
                 f"{name} cannot start from a checkpoint: scikit-learn fits from the beginning. Leave resume_from_checkpoint out"
             )
         given["scaling_config"] = arguments.one_process(scaling_config)
-        # Whole datasets keep the order of their rows, which many estimators depend on.
-        given["dataset_config"] = dataset_config or DataConfig(datasets_to_split=[])
+        given["dataset_config"] = arguments.whole_datasets(dataset_config)
         super().__init__(**ROOM.base_arguments(given))
 
     def inspect_data(self) -> dict[str, Source]:

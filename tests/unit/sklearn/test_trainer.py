@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GroupKFold
 
-from trainlib import ScalingConfig, tune
+from trainlib import DataConfig, ScalingConfig, tune
 from trainlib import _rooms as rooms
 from trainlib._trainer_form import TrainerChoice
 from trainlib._training.opening import fingerprint_of
@@ -83,6 +83,7 @@ def test_its_arguments_survive_copies_and_go_where_a_config_goes():
     assert copied.scaling_config == trainer.scaling_config
     assert copied.train_loop_config["estimator"] is estimator
     assert copied.train_loop_config["params"] == {"max_depth": 2}
+    assert not trainer.copy_with(dataset_config=DataConfig()).dataset_config.splits("train"), "the order of rows counts"
     digests = [fingerprint_of(each, {}).config for each in (trainer, trainer.copy_with(), copied)]
     assert digests[0] == digests[1] != digests[2]
     plan = Tuner(trainer, param_space={"params": {"max_depth": tune.grid_search([1, 2])}}).plan
@@ -96,13 +97,13 @@ def test_a_form_describes_it_and_makes_nothing_but_estimators():
         "kind": "sklearn",
         "estimator": "sklearn.ensemble:RandomForestClassifier",
         "params": {"max_depth": 3},
-        "scoring": "accuracy, roc_auc",
+        "scoring": {"auc": "roc_auc"},
         "cv": 3,
     }
     form = choice.validate_python(typed).with_target("y")
     made = SklearnTrainer(**form.arguments(), datasets={"train": ROWS})
     assert isinstance(made.train_loop_config["estimator"], RandomForestClassifier)
-    assert made.train_loop_config["scoring"] == ["accuracy", "roc_auc"]
+    assert made.train_loop_config["scoring"] == {"auc": "roc_auc"}
     shown = TrainSpec.of(made).trainer.model_dump()
     assert shown["estimator"].endswith(":RandomForestClassifier")
     assert {**shown, "estimator": typed["estimator"]} == {**typed, "label_column": "y"}

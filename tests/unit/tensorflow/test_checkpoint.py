@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from mlflow import pyfunc
 
+from tests.unit.serving.test_files import saved as saved_in
+from trainlib._serving.files import put_model_files
 from trainlib.errors import CheckpointNotFoundError
 from trainlib.tensorflow import TensorflowCheckpoint
 from trainlib.tensorflow._checkpoint import Progress
@@ -168,3 +173,14 @@ def test_a_format_that_can_contain_code_is_loaded_only_if_it_is_trusted(tmp_path
     for folder in (tmp_path, tmp_path / "saved"):
         with pytest.raises(UntrustedCheckpointError):
             TensorflowCheckpoint.from_directory(folder).get_model()
+
+
+def test_a_registered_model_predicts_by_itself_and_weights_say_why_they_cannot(keras, tmp_path):
+    model = model_of(keras)
+    each = saved_in(TensorflowCheckpoint.from_model(model), str(tmp_path))
+    assert put_model_files(each, "run-1") is None
+    rows = pd.DataFrame(np.eye(4), columns=["a", "b", "c", "d"])
+    predicted = pyfunc.load_model(str(Path(each.location).parent)).predict(rows)
+    np.testing.assert_allclose(predicted, model.predict(np.eye(4), verbose=0), rtol=1e-6)
+    weights = saved_in(TensorflowCheckpoint.from_dict({"model": model.get_weights()}), str(tmp_path), "m-2")
+    assert "it has no whole Keras model" in str(put_model_files(weights, "run-1"))

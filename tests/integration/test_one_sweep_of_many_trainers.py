@@ -1,0 +1,136 @@
+"""Frameworks compared on the same rows: one sweep, one table, one alias for the best, and models that all predict."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ray.data.preprocessors import StandardScaler
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+
+from tests.without_trainlib import predictions_without_trainlib
+from trainlib import RunConfig, tune
+from trainlib._data.sources import inspect_source
+from trainlib._prediction.model_names import find_model
+from trainlib._prediction.plan import plan_prediction
+from trainlib._prediction.predictor import BatchPredictor
+from trainlib._registry.models import promote_checkpoint
+from trainlib._registry.store import current_store
+from trainlib.flows import _embedded as embedded
+from trainlib.flows import pipeline
+from trainlib.sklearn import SklearnTrainer
+from trainlib.torch import TorchTrainer
+from trainlib.tune import TuneConfig, Tuner
+from trainlib.xgboost import XGBoostTrainer
+
+ROWS = load_breast_cancer(as_frame=True).frame.rename(columns=lambda name: name.replace(" ", "_"))
+FEATURES = [name for name in ROWS.columns if name != "target"]
+METRIC = "validation-auc"
+"""The name that boosted trees and scikit-learn give it by themselves, and that a training function has to report."""
+BOOSTING = {"objective": "binary:logistic", "eval_metric": "auc", "max_depth": 2}
+
+CODE = """
+    import torch
+    from sklearn.metrics import roc_auc_score
+    from trainlib import session, trainable
+    from trainlib.torch import TorchCheckpoint
+
+    def columns(name, label):
+        batch = next(iter(session.get_dataset_shard(name).iter_batches(batch_size=10_000, batch_format="pandas")))
+        features = batch.drop(columns=[label]).to_numpy(dtype="float32", copy=True)
+        return torch.tensor(features), torch.tensor(batch[label].to_numpy(dtype="float32", copy=True))
+
+    @trainable
+    def train_network(config):
+        torch.manual_seed(0)
+        rows, labels = columns("train", config["target"])
+        unseen, answers = columns("validation", config["target"])
+        model = torch.nn.Sequential(torch.nn.Linear(rows.shape[1], 1), torch.nn.Sigmoid(), torch.nn.Flatten(0))
+        optimizer = torch.optim.Adam(model.parameters(), lr=config["lr"])
+        for epoch in range(3):
+            for _ in range(20):
+                optimizer.zero_grad()
+                torch.nn.functional.binary_cross_entropy(model(rows), labels).backward()
+                optimizer.step()
+            auc = float(roc_auc_score(answers, model(unseen).detach()))
+            session.report({"validation-auc": auc}, checkpoint=TorchCheckpoint.from_model(model))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Iterator[Path]:
+    """The user's module, and the rows beside it: all of them, and some without labels."""
+    folder = tmp_path_factory.mktemp("cancer")
+    (folder / "networks.py").write_text(textwrap.dedent(CODE))
+    ROWS.to_parquet(folder / "cancer.parquet")
+    ROWS[FEATURES][500:].to_parquet(folder / "new.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        embedded.start()
+        embedded.wait()
+        yield folder
+
+
+def test_one_sweep_compares_frameworks_and_each_of_its_models_predicts_without_trainlib(folder, registry):
+    import networks
+
+    common = {
+        "datasets": {"train": ROWS[:400], "validation": ROWS[400:]},
+        "preprocessor": StandardScaler(columns=FEATURES),
+    }
+    results = Tuner(
+        tune.grid_search(
+            [
+                TorchTrainer(networks.train_network, train_loop_config={"target": "target", "lr": 0.05}, **common),
+                XGBoostTrainer(params=BOOSTING, label_column="target", num_boost_round=5, **common),
+                SklearnTrainer(LogisticRegression(), label_column="target", scoring={"auc": "roc_auc"}, **common),
+            ]
+        ),
+        tune_config=TuneConfig(metric=METRIC, mode="max"),
+        run_config=RunConfig(name="frameworks", verbose=0),
+    ).fit()
+    assert results.num_errors == 0
+    runs = [registry.get_run(result.run_id) for result in results]
+    assert {run.data.params["trainer"] for run in runs} == {"TorchTrainer", "XGBoostTrainer", "SklearnTrainer"}
+    assert len({run.data.tags["mlflow.parentRunId"] for run in runs}) == 1, "one table, and one chart by this metric"
+    assert all(run.data.metrics[METRIC] > 0.9 for run in runs)
+    assert results.get_best_result().metrics[METRIC] == max(run.data.metrics[METRIC] for run in runs)
+
+    rows = ROWS[FEATURES][500:].reset_index(drop=True)
+    ours = {}
+    for run in runs:
+        model, name = find_model(run.info.run_id), f"cancer by {run.data.params['trainer']}"
+        recipe = plan_prediction(model, inspect_source(str(folder / "new.parquet")), keep_columns=[]).recipe
+        promote_checkpoint(model.model_id, name)
+        ours[f"models:/{name}@best"] = BatchPredictor(recipe)(rows)["prediction"].tolist()
+    elsewhere, _ = predictions_without_trainlib(dict.fromkeys(ours, rows), MLFLOW_TRACKING_URI=current_store().uri)
+    for uri, predicted in ours.items():
+        np.testing.assert_allclose(elsewhere[uri], predicted, rtol=1e-6)
+        assert np.mean((np.asarray(predicted) > 0.5) == ROWS["target"][500:]) > 0.9, uri
+
+
+def test_a_pipeline_for_each_framework_leaves_the_alias_with_the_best_of_them(folder, registry):
+    trainers = [
+        {"kind": "xgboost", "params": {**BOOSTING, "max_depth": 1}, "num_boost_round": 1},
+        {"kind": "sklearn", "estimator": "sklearn.linear_model:LogisticRegression", "scoring": {"auc": "roc_auc"}},
+        {"kind": "torch", "train_loop": "networks:train_network", "train_loop_config": {"lr": 0.0}},
+    ]
+    for trainer in trainers:
+        pipeline(
+            source=str(folder / "cancer.parquet"),
+            target="target",
+            steps=[{"name": "StandardScaler", "columns": FEATURES}],
+            trainer=trainer,
+            metric=METRIC,
+            model_name="cancer of all",
+        )
+    versions = sorted(registry.search_model_versions("name = 'cancer of all'"), key=lambda each: int(each.version))
+    scores = [float(each.tags[f"trainlib.metric.{METRIC}"]) for each in versions]
+    assert len(scores) == 3
+    assert max(scores) == scores[1] > scores[0]
+    assert registry.get_model_version_by_alias("cancer of all", "best").version == 2
+    assert [each.tags["trainlib.served"] for each in versions] == ["yes"] * 3
