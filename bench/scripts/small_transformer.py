@@ -7,7 +7,7 @@ from typing import Any
 from bench.scripts.network import Stopwatch
 
 BATCH, LENGTH, VOCABULARY, ROWS = 16, 64, 512, 4096
-# These take about 30 s.
+# Many times as long as what is not timed.
 STEPS = 500
 
 
