@@ -16,6 +16,7 @@ from prefect.exceptions import Abort, CancelledRun, TerminationSignal
 
 from trainlib._execution import cluster, warm_up
 from trainlib._execution.backend import BackendConfig
+from trainlib._execution.pool.own_pool import pool
 from trainlib._registry.client import connect, require_answer
 from trainlib._registry.store import TrackingStore, current_store
 from trainlib.config import ScalingConfig
@@ -66,6 +67,8 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
             # Nothing may go on behind a call that is over: the user may shut Ray down next, and a thread of ours that still
             # used it, or started another one, would take the whole process with it.
             warm_up.wait()
+            if cluster.in_task():
+                pool.clear()  # Ray keeps the process of a task that is over, and idle workers would stay with it
     if isinstance(failure, TerminationSignal):
         failure = SystemExit(128 + signal.SIGTERM)
     # Raised here, so that the frames of Prefect's engine are not part of it.

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import ray
 
+from tests.integration.leftovers import assert_nothing_left_behind
 from trainlib import DataParallelTrainer, ScalingConfig, session
 from trainlib._execution import cluster
 from trainlib.errors import TrainingFailedError
@@ -64,4 +65,5 @@ def test_workers_of_a_training_in_a_task_or_actor_join_its_ray(registry):
     assert len({os.getpid(), task, process}) == 3
     for run in (run_of_task, run_of_actor):
         assert registry.get_run(run).info.status == "FINISHED"
+    assert_nothing_left_behind()
     assert "fit() itself runs in a Ray actor that holds 2 CPU" in problem, "nobody else could free them"

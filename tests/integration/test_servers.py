@@ -17,12 +17,18 @@ from pathlib import Path
 from typing import IO
 from uuid import UUID
 
+import pandas as pd
 import pytest
-from mlflow import MlflowClient
+from mlflow import MlflowClient, pyfunc
 from mlflow.entities import Run
+from sklearn.linear_model import LinearRegression
 
 from tests import process_logs
 from tests.integration.conftest import drivers
+from tests.saved_checkpoints import saved
+from trainlib import _storage as storage
+from trainlib._serving.files import put_model_files
+from trainlib.sklearn import SklearnCheckpoint
 
 CLUSTER = """
 import sys
@@ -285,3 +291,17 @@ def test_a_training_that_was_retried_twice_is_whole(servers, outcome):
     )
     assert sorted(model.name for model in models) == ["checkpoint_000004", "checkpoint_000005"]
     assert list(Path("/tmp").glob(f"trainlib-{run.info.run_id}")) == [], "no staged file is left"
+
+
+def test_a_model_behind_the_tracking_server_can_be_served(servers, tmp_path):
+    """What MLflow needs to load it goes through that server, too, and a half of it does not count."""
+    model = LinearRegression().fit([[1.0], [2.0]], [2.0, 4.0])
+    store = f"{servers.mlflow}/api/2.0/mlflow-artifacts/artifacts/served"
+    checkpoint = saved(SklearnCheckpoint.from_estimator(model), store)
+    root = checkpoint.location.rpartition("/")[0]
+    storage.put_files(root, {"code/half.py": b"x", "requirements.txt": b"ha"})
+    assert put_model_files(checkpoint, "run-1") is None
+    assert storage.names_in(root) == {"MLmodel", "checkpoint_000002", "code", "python_env.yaml", "requirements.txt"}
+    storage.download(root, tmp_path / "model")
+    predicted = pyfunc.load_model(str(tmp_path / "model")).predict(pd.DataFrame({"x": [3.0]}))
+    assert predicted.tolist() == pytest.approx([6.0])

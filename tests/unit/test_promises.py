@@ -33,7 +33,6 @@ def test_every_promise_has_a_test_but_for_trainers_that_do_not_exist_yet():
     assert len(rows) > 120
     without = {promise for _, promise, shown in rows if not _TEST.search(shown)}
     assert without == {
-        "`SklearnTrainer`",
         "`RLTrainer`",
     }
 

@@ -231,6 +231,13 @@ def _no_answer(address: str, error: Exception) -> ConnectionFailedError:
     )
 
 
+def in_task() -> bool:
+    """Whether this process runs a Ray task, which may be its last. An actor is called again."""
+    if not ray.is_initialized() or ray._private.worker.global_worker.mode != ray.WORKER_MODE:
+        return False
+    return ray.get_runtime_context().get_actor_id() is None
+
+
 def is_local() -> bool:
     """Whether the Ray that this process is connected to is its own, or the platform's: its size then never changes."""
     node = ray._private.worker._global_node

@@ -21,6 +21,7 @@ __all__ = ["fit_estimator"]
 _CPU_PARAMS = ("n_jobs", "thread_count")
 """What estimators call the number of their threads."""
 _GROUPS = "cv_groups"
+"""A column that is no feature: the groups that cross-validation does not divide."""
 
 
 def fit_estimator(config: dict[str, Any]) -> None:
@@ -31,7 +32,7 @@ def fit_estimator(config: dict[str, Any]) -> None:
     estimator = clone(config["estimator"]).set_params(**(config.get("params") or {}))
     label = config.get("label_column")
     train = _read("train")
-    groups = train.pop(_GROUPS) if config.get("cv") is not None and _GROUPS in train else None
+    groups = train.pop(_GROUPS) if _GROUPS in train else None
     rows, labels = _split(train, label, "train")
     cores = threads()
     folds_at_once = _parallelizes_folds(config, estimator)

@@ -28,11 +28,14 @@ _STATE_DICT = (
 
 
 def why_not(folder: str) -> str | None:
-    """Why a checkpoint cannot predict. None if it can, or if only loading it would tell."""
-    file = Path(folder, FILE)
-    if not file.exists():
-        return None if Path(folder, DICT_FILE).exists() else f"it has no {FILE}"
-    return None if _is_object(file) else _STATE_DICT
+    """Why a checkpoint cannot predict. None if it can. Nothing is unpickled."""
+    file, whole = Path(folder, FILE), Path(folder, DICT_FILE)
+    if file.exists():
+        return None if _is_object(file) else _STATE_DICT
+    if not whole.exists():
+        return f"it has no {FILE}"
+    # Models have parameters, and state dicts have plain tensors.
+    return None if b"_rebuild_parameter" in whole.read_bytes() else _STATE_DICT
 
 
 def load(folder: str) -> Callable[[pd.DataFrame], Any]:

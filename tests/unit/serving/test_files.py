@@ -14,6 +14,7 @@ import yaml
 from ray.data.preprocessors import Chain, Concatenator, LabelEncoder, StandardScaler
 from sklearn.ensemble import RandomForestClassifier
 
+from tests.saved_checkpoints import saved
 from tests.without_trainlib import predictions_without_trainlib
 from trainlib import Checkpoint
 from trainlib import _rooms as rooms
@@ -26,15 +27,6 @@ from trainlib.sklearn import SklearnCheckpoint
 from trainlib.torch import TorchCheckpoint
 
 ROWS = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [0.5, 0.25, 0.0]})
-
-
-def saved(checkpoint: Checkpoint, folder: str, name: str = "m-1") -> SavedCheckpoint:
-    """A checkpoint as the registry keeps it."""
-    location = storage.join(folder, name, "artifacts", "checkpoint_000002")
-    checkpoint.to_uri(location)
-    return SavedCheckpoint(
-        index=2, iteration=3, model_id=name, location=location, score=None, metrics={}, kind=type(checkpoint).kind
-    )
 
 
 def linear() -> torch.nn.Module:
@@ -153,6 +145,8 @@ def test_a_checkpoint_without_a_whole_model_says_why_it_cannot_predict(checkpoin
 def test_a_dict_predicts_if_it_has_a_whole_model(tmp_path):
     whole = saved(TorchCheckpoint.from_dict({"model": linear()}), str(tmp_path), "m-1")
     weights = saved(TorchCheckpoint.from_dict({"model": linear().state_dict()}), str(tmp_path), "m-2")
+    assert why_not_served("torch", whole.location) is None
     assert loader_of("torch")(whole.location)(ROWS).shape == (3, 2)
+    assert "it holds a state dict" in str(why_not_served("torch", weights.location))
     with pytest.raises(ValueError, match=r"it holds a state dict, .*from_model"):
         loader_of("torch")(weights.location)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from mlflow import pyfunc
 
-from tests.unit.serving.test_files import saved as saved_in
+from tests.saved_checkpoints import saved as saved_in
 from trainlib._serving.files import put_model_files
 from trainlib.errors import CheckpointNotFoundError
 from trainlib.tensorflow import TensorflowCheckpoint
