@@ -92,6 +92,11 @@ MEASUREMENTS = (
         Side("two processes", "throughput_tensorflow_processes", {**_ONE_THREAD, **_KERAS_2}),
     ),
     _throughput("horovod", "Horovod", Side("horovodrun", "throughput_horovod_horovodrun", _ONE_THREAD, _HOROVODRUN)),
+    _throughput(
+        "transformers",
+        "a transformers.Trainer",
+        Side("torchrun", "throughput_transformers_torchrun", _ONE_THREAD, _TORCHRUN),
+    ),
     *_trees("XGBoost"),
     *_trees("LightGBM"),
     _throughput(

@@ -27,6 +27,7 @@ _LONG = (
     "tests/integration/test_servers.py",
     "tests/integration/test_mlflow_away.py",
     "tests/integration/test_ingest.py",
+    "tests/integration/test_huggingface.py",
     "tests/integration/test_sweeps.py",
     "tests/integration/test_training.py",
 )

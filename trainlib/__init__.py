@@ -8,7 +8,7 @@ from trainlib import session
 from trainlib._data.config import DataConfig
 from trainlib._lazy_package import import_when_asked
 from trainlib._ray_data_log import without_progress
-from trainlib._rooms import ROOMS
+from trainlib._rooms import folders
 from trainlib._trainable import trainable
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import CheckpointConfig, DivergenceConfig, FailureConfig, RunConfig, ScalingConfig
@@ -80,7 +80,7 @@ import_when_asked(
     dict.fromkeys(_RAYS, "ray"),
     modules={
         "data": "ray.data",
-        **{name: f"{__name__}.{name}" for name in ("air", "callbacks", "sgd", "train", "tune", *ROOMS)},
+        **{name: f"{__name__}.{name}" for name in ("air", "callbacks", "sgd", "train", "tune", *folders())},
     },
 )
 without_progress()

@@ -28,6 +28,7 @@ __all__ = [
     "Room",
     "checkpoint_class",
     "choices",
+    "folders",
     "for_functions",
     "load",
     "room_of",
@@ -41,9 +42,21 @@ ROOMS: dict[str, str] = {
     "xgboost": "trainlib.xgboost._room",
     "lightgbm": "trainlib.lightgbm._room",
     "sklearn": "trainlib.sklearn._room",
+    "huggingface": "trainlib.huggingface._room",
+    "accelerate": "trainlib.huggingface._accelerate_room",
     "rl": "trainlib.rl._room",
 }
 """The module that declares each framework's room. Modules by name: ``import trainlib`` imports none of them."""
+
+
+def folders() -> list[str]:
+    """The rooms' folders in trainlib. Two rooms may share one.
+
+    Example:
+        >>> "huggingface" in folders(), "accelerate" in folders()
+        (True, False)
+    """
+    return list(dict.fromkeys(module.split(".")[1] for module in ROOMS.values()))
 
 
 @dataclass(frozen=True)
@@ -215,7 +228,7 @@ def choices() -> list[str]:
 
     Example:
         >>> choices()
-        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'sklearn', 'rl', 'function']
+        ['torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'sklearn', 'huggingface', 'accelerate', 'rl', 'function']
     """
     return [*ROOMS, FUNCTION.name]
 

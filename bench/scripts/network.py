@@ -31,8 +31,8 @@ def digits() -> tuple[Any, Any]:
 class Stopwatch:
     """Times steps, except those of the first seconds."""
 
-    def __init__(self, world_size: int) -> None:
-        self._world_size = world_size
+    def __init__(self, world_size: int, batch: int = BATCH) -> None:
+        self._samples = world_size * batch
         self._first: float | None = None
         self._started: float | None = None
         self._steps = 0
@@ -50,7 +50,7 @@ class Stopwatch:
         """Samples per second over all ranks, so far."""
         if self._started is None:
             raise RuntimeError(f"the training ended within {UNTIMED_S} s: raise EPOCHS")
-        return self._steps * BATCH * self._world_size / (time.perf_counter() - self._started)
+        return self._steps * self._samples / (time.perf_counter() - self._started)
 
 
 def train_ddp(report: Report) -> float:

@@ -25,6 +25,7 @@ def test_train_is_ray_train_of_the_guides():
     assert train.torch.prepare_model is torch.prepare_model
     assert train.tensorflow.TensorflowTrainer.__name__ == "TensorflowTrainer"
     assert train.horovod.HorovodTrainer.__name__ == "HorovodTrainer"
+    assert train.huggingface.HuggingFaceTrainer is train.huggingface.TransformersTrainer
     assert train.report is trainlib.report
     assert train.data_parallel_trainer.DataParallelTrainer is trainlib.DataParallelTrainer
     assert train.base_trainer.BaseTrainer is trainlib.BaseTrainer

@@ -186,7 +186,8 @@ def _backends() -> Iterator[Finding]:
 
     for name in rooms.ROOMS:
         room = rooms.load(name)
-        version = version_of(name)
+        # A room need not have the name of a package.
+        version = next(filter(None, map(version_of, (name, *room.packages))), None)
         try:
             room.require_installed()
         except (ImportError, TrainlibError) as error:

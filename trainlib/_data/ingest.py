@@ -158,7 +158,7 @@ class Ingest:
                 coordinator.__ray_call__.remote(_quiet_process)  # it logs each epoch
             yield [
                 {
-                    name: DatasetShard(name, part, may_be_empty=self._may_be_empty(name))
+                    name: DatasetShard(name, part, may_be_empty=self._may_be_empty(name), is_whole=self._is_whole(name))
                     for name, part in of_rank.items()
                 }
                 for of_rank in parts
@@ -171,6 +171,10 @@ class Ingest:
     def _may_be_empty(self, name: str) -> bool:
         """Whether a worker may get no rows, which is otherwise taken for a mistake."""
         return self._config.is_custom or (self._config.splits(name) and not self._config.equal)
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether every worker gets all rows."""
+        return not self._config.is_custom and not self._config.splits(name)
 
     def _with_options(self, name: str, dataset: ray.data.Dataset, scaling: ScalingConfig) -> ray.data.Dataset:
         """A copy of the dataset, limited to the resources that the gang leaves."""

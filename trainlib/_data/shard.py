@@ -23,10 +23,12 @@ class DatasetShard(DataIterator):
     from its start. Otherwise it is Ray's own iterator, plus a row count.
     """
 
-    def __init__(self, name: str, shard: DataIterator, *, may_be_empty: bool) -> None:
+    def __init__(self, name: str, shard: DataIterator, *, may_be_empty: bool, is_whole: bool = False) -> None:
         self._name = name
         self._shard = shard
         self._may_be_empty = may_be_empty
+        self.is_whole = is_whole
+        """Whether every worker reads the whole dataset, and not a share of its own."""
         self._on_epoch: Callable[[str, int], None] | None = None
         self._refusal: Exception | None = None
         self._starting: object | None = None
@@ -41,11 +43,28 @@ class DatasetShard(DataIterator):
         self._on_epoch = on_epoch
         return self
 
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self._name
+
     def whole(self) -> Dataset:
         """The Ray Dataset that this worker reads. Only for one that is not split across the workers."""
         assert isinstance(self._shard, DataIteratorImpl)
         quiet()
         return self._shard._base_dataset
+
+    def count_rows(self) -> int:
+        """The number of rows of an epoch. Runs the pipeline once, without fetching the rows.
+
+        If epochs start on all workers at once, all of them have to call it.
+        """
+        with readable_errors(f"the dataset {self._name!r}"):
+            bundles, _, executor = self._shard._to_ref_bundle_iterator()
+            try:
+                return sum(bundle.num_rows() or 0 for bundle in bundles)
+            finally:
+                self._shard._on_iteration_end(executor)
 
     def refuse_epochs(self, error: Exception) -> bool:
         """Let no further epoch start, if epochs start on all workers at once. Returns whether one is waiting to start."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from trainlib._registry.names import stored_name
@@ -44,8 +45,15 @@ def stored_values(params: Mapping[str, Any]) -> dict[str, str]:
     Example:
         >>> stored_values({"lr": 0.1, "layers": (1, 2)})
         {'lr': '0.1', 'layers': '(1, 2)'}
+        >>> stored_values({"init": flat})
+        {'init': 'trainlib._registry.params:flat'}
     """
-    return {stored_name(key): str(masked(value, key))[:_LONGEST_VALUE] for key, value in params.items()}
+    return {stored_name(key): str(masked(_named(value), key))[:_LONGEST_VALUE] for key, value in params.items()}
+
+
+def _named(value: Any) -> Any:
+    """A function by its name: its text has an address in it, which is another one in each process."""
+    return f"{value.__module__}:{value.__qualname__}" if isinstance(value, FunctionType) else value
 
 
 def stored_params(params: Mapping[str, Any]) -> list[Param]:

@@ -135,6 +135,10 @@ def _join(config: TorchConfig, host: str, port: int, address: str, places: dict[
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(get_device())
+    else:
+        # Without it, Accelerate, and with it a transformers.Trainer, takes ranks without GPUs for processes of their own: it would
+        # not average their gradients, without a word.
+        os.environ.setdefault("ACCELERATE_USE_CPU", "true")
     dist.init_process_group(
         backend=config.backend or ("nccl" if cuda else "gloo"),
         store=dist.PrefixStore("trainlib", _store),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,7 @@ def restore(state: TorchState) -> str | None:
     """Restore the settings in ``state``. Returns None, or the reason why this worker cannot be reused."""
     if torch.distributed.is_initialized():
         return "the process group still exists"
+    _forget_accelerate()
     if torch.cuda.is_initialized():
         return "CUDA holds memory until the process ends"
     torch.seed()  # a random seed, as in a new process
@@ -76,3 +78,11 @@ def restore(state: TorchState) -> str | None:
     cudnn: Any = torch.backends.cudnn
     cudnn.enabled, cudnn.benchmark, cudnn.deterministic = state.cudnn
     return None
+
+
+def _forget_accelerate() -> None:
+    """Let Accelerate look at its process anew: it keeps the rank and the number of processes for good."""
+    found: Any = sys.modules.get("accelerate.state")
+    if found is not None:
+        found.AcceleratorState._reset_state(reset_partial_state=True)
+        found.GradientState._reset_state()

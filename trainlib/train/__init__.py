@@ -28,7 +28,7 @@ from trainlib import (
 )
 from trainlib._execution.backend import Backend, BackendConfig
 from trainlib._lazy_package import import_when_asked
-from trainlib._rooms import ROOMS
+from trainlib._rooms import folders
 
 __all__ = [
     "Backend",
@@ -63,7 +63,7 @@ import_when_asked(
         "backend": "trainlib.execution",
         **{
             name: f"trainlib.{name}"
-            for name in ("base_trainer", "callbacks", "data_parallel_trainer", "lightning", *ROOMS)
+            for name in ("base_trainer", "callbacks", "data_parallel_trainer", "lightning", *folders())
         },
     },
 )

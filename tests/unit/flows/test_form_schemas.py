@@ -80,6 +80,8 @@ def test_a_trainer_shows_only_its_own_fields():
         "xgboost": boosted | {"xgboost_config"},
         "lightgbm": boosted | {"lightgbm_config"},
         "sklearn": {"estimator", "params", "label_column", "scoring", "cv"},
+        "huggingface": {"trainer_init_per_worker", "trainer_init_config"},
+        "accelerate": common | {"accelerate_config"},
         "rl": {"algorithm", "config"},
     }
     assert set(forms_by_kind) == set(rooms.choices())

@@ -1,0 +1,124 @@
+"""What predicts with a checkpoint, also where trainlib is not installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from tests.without_trainlib import predictions_without_trainlib
+from trainlib import _storage as storage
+from trainlib._registry.retention import SavedCheckpoint
+from trainlib._serving.files import put_model_files
+from trainlib.errors import CheckpointNotFoundError
+from trainlib.huggingface import TransformersCheckpoint, _served
+from trainlib.huggingface._loop import _load_weights
+
+WORDS = ("[PAD]", "good", "bad", "film", "very")
+
+
+def tokenizer():
+    words = Tokenizer(models.WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="[PAD]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[PAD]", pad_token="[PAD]")
+
+
+def classifier(**more):
+    torch.manual_seed(0)
+    sizes = {"vocab_size": len(WORDS), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BertConfig(**sizes, intermediate_size=8, max_position_embeddings=8, **more)
+    return transformers.BertForSequenceClassification(config).eval()
+
+
+def generator():
+    torch.manual_seed(0)
+    ends = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+    config = transformers.GPT2Config(vocab_size=len(WORDS), n_positions=32, n_embd=8, n_layer=1, n_head=1, **ends)
+    return transformers.GPT2LMHeadModel(config)
+
+
+def test_a_classifier_answers_texts_and_tokens_with_labels_and_scores(tmp_path):
+    model = classifier(id2label={0: "bad", 1: "good"}, label2id={"bad": 0, "good": 1})
+    saved = TransformersCheckpoint.from_model(model, tokenizer(), path=tmp_path)
+    assert _served.why_not(saved.path) is None
+    predict = _served.load(saved.path)
+    texts = ["very good film", "bad"] * 20  # more than are answered at once
+    answers = predict(pd.DataFrame({"text": texts, "id": range(40)}))
+    ids = torch.tensor([[4, 1, 3], [2, 0, 0]])
+    logits = model(ids, attention_mask=torch.tensor([[1, 1, 1], [1, 0, 0]])).logits
+    assert answers["label"].tolist()[:2] == [model.config.id2label[each] for each in logits.argmax(-1).tolist()]
+    assert answers["score"].tolist()[:2] == pytest.approx(torch.softmax(logits, -1).max(-1).values.tolist(), rel=1e-5)
+    assert len(answers) == 40
+    by_tokens = predict(pd.DataFrame({"input_ids": [[4, 1, 3], [2]]}))
+    assert by_tokens.equals(answers.iloc[:2])
+    with pytest.raises(
+        ValueError, match=r"takes the columns input_ids, .* but the rows have x, and there is no column 'text'"
+    ):
+        predict(pd.DataFrame({"x": [1]}))
+
+
+def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_path):
+    checkpoint = TransformersCheckpoint.from_model(classifier(), tokenizer())
+    location = storage.join(str(tmp_path), "m-1", "artifacts", "checkpoint_000000")
+    checkpoint.to_uri(location)
+    facts = {"index": 0, "iteration": 1, "score": None, "metrics": {}, "kind": checkpoint.kind}
+    assert put_model_files(SavedCheckpoint(model_id="m-1", location=location, **facts), "run-1") is None
+    rows = pd.DataFrame({"text": ["very good film", "bad"]})
+    root = str(Path(location).parent)
+    predicted, (imported,) = predictions_without_trainlib({root: rows}, HF_HUB_OFFLINE="1")
+    assert predicted[root] == _served.load(location)(rows).to_numpy().tolist()
+    assert "transformers" in imported
+    assert "ray" not in imported
+    needed = [line.partition("==")[0] for line in Path(root, "requirements.txt").read_text().splitlines()]
+    assert needed == ["mlflow", "transformers", "accelerate", "torch"]
+
+
+def test_a_regression_answers_with_numbers_and_a_generator_with_text(tmp_path):
+    number = TransformersCheckpoint.from_model(classifier(num_labels=1), path=tmp_path / "number")
+    assert _served.load(number.path)(pd.DataFrame({"input_ids": [[1, 2], [2, 1]]})).shape == (2,)
+    with pytest.raises(ValueError, match="it was saved without a tokenizer"):
+        _served.load(number.path)(pd.DataFrame({"text": ["good"]}))
+    inside = tmp_path / "made" / "checkpoint"  # where RayTrainReportCallback puts it
+    TransformersCheckpoint.from_model(generator(), tokenizer(), path=inside)
+    predict = _served.load(str(tmp_path / "made"))
+    assert predict(pd.DataFrame({"text": ["good film"]})).columns.tolist() == ["generated_text"]
+    assert predict(pd.DataFrame({"input_ids": [[1, 2]]})).shape == (1, 2, len(WORDS))
+
+
+def test_a_checkpoint_of_something_else_says_what_is_missing(tmp_path):
+    other = TransformersCheckpoint.from_directory(tmp_path)
+    (tmp_path / "model.pt").touch()
+    assert "it has no config.json" in _served.why_not(str(tmp_path))
+    with pytest.raises(
+        CheckpointNotFoundError, match=r"has no Hugging Face model: config.json is missing.* It has model.pt"
+    ):
+        other.get_model()
+    with pytest.raises(CheckpointNotFoundError, match=r"Pass it to the transformers.Trainer as processing_class"):
+        other.get_tokenizer()
+    with pytest.raises(CheckpointNotFoundError, match="has no TrainingArguments"):
+        other.get_training_arguments()
+    (tmp_path / "config.json").write_text('{"architectures": ["MyModel"]}')
+    with pytest.raises(ValueError, match=r"the model's class is MyModel, .* pass it, get_model\(MyModel\)"):
+        other.get_model()
+
+
+def test_what_a_training_function_imports_is_where_ray_has_it():
+    from trainlib.huggingface.transformers import RayTrainReportCallback, prepare_trainer
+    from trainlib.train.huggingface import transformers as as_in_ray
+
+    assert as_in_ray.prepare_trainer is prepare_trainer
+    assert as_in_ray.RayTrainReportCallback is RayTrainReportCallback
+
+
+def test_a_models_weights_are_loaded_into_another_one():
+    first, second = generator(), generator()
+    torch.nn.init.constant_(first.lm_head.weight, 0.5)
+    saved = TransformersCheckpoint.from_model(first)
+    assert torch.equal(saved.get_model(generator()).lm_head.weight, first.lm_head.weight)
+    with saved.as_directory() as folder:
+        _load_weights(second, folder)
+    assert torch.equal(second.lm_head.weight, first.lm_head.weight)

@@ -1,0 +1,140 @@
+"""What the trainers take, and what they refuse before anything starts."""
+
+from __future__ import annotations
+
+import cloudpickle
+import pandas as pd
+import pytest
+
+from trainlib import CheckpointConfig, RunConfig, ScalingConfig, trainable, tune
+from trainlib import _rooms as rooms
+from trainlib.flows import TrainSpec
+from trainlib.huggingface import AccelerateTrainer, HuggingFaceTrainer, TransformersTrainer
+from trainlib.torch import TorchConfig
+from trainlib.tune import Tuner
+
+ROWS = pd.DataFrame({"input_ids": [[1, 2], [3, 4]]})
+
+
+@trainable
+def make_trainer(train_dataset, eval_dataset=None, **config):
+    pass
+
+
+def test_its_arguments_survive_copies_other_processes_and_sweeps():
+    group = TorchConfig(timeout_s=60)
+    trainer = HuggingFaceTrainer(make_trainer, trainer_init_config={"lr": 0.1, "epochs": 2}, torch_config=group)
+    assert type(trainer) is TransformersTrainer
+    assert trainer.backend_config.timeout_s == 60
+    copied = trainer.copy_with(trainer_init_config={"lr": 0.2})
+    assert copied.arguments()["trainer_init_config"] == {"lr": 0.2}
+    assert copied.arguments()["trainer_init_per_worker"] is make_trainer
+    saved = cloudpickle.loads(trainer.settings.dumps()).unpacked()
+    assert TransformersTrainer.from_settings(saved).arguments().keys() == trainer.arguments().keys()
+    plan = Tuner(trainer, param_space={"trainer_init_config": {"lr": tune.grid_search([0.3, 0.4])}}).plan
+    trial = plan.trainable.trainer({"trainer_init_config": {"lr": 0.4}}, plan.run_fields)
+    assert trial.arguments()["trainer_init_config"] == {"lr": 0.4, "epochs": 2}
+    assert trial.backend_config.timeout_s == 60
+
+
+def test_a_form_describes_it():
+    typed = {
+        "kind": "huggingface",
+        "trainer_init_per_worker": f"{__name__}:make_trainer",
+        "trainer_init_config": {"lr": 0.1},
+    }
+    trainer = TrainSpec(trainer=typed).build()
+    assert trainer.arguments()["trainer_init_per_worker"] is make_trainer
+    assert TrainSpec.of(trainer).trainer.model_dump() == typed
+    with pytest.raises(ValueError, match="trainer_init_per_worker is 'nonsense': write it as module:function"):
+        TrainSpec(trainer={"kind": "huggingface", "trainer_init_per_worker": "nonsense"})
+    with pytest.raises(ValueError, match="which is not marked as a function that forms may name"):
+        TrainSpec(trainer={"kind": "huggingface", "trainer_init_per_worker": "os.path:join"}).build()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"trainer_init_per_worker": None},
+            TypeError,
+            "trainer_init_per_worker is .*None.*: pass a function that builds",
+        ),
+        ({"trainer_init_per_worker": lambda: None}, TypeError, "it is called with the train_dataset, the eval_dataset"),
+        ({"trainer_init_config": ["lr"]}, TypeError, "trainer_init_config is a list: pass a dict"),
+        ({"datasets": {"evaluation": ROWS}}, ValueError, "datasets has no 'train', only 'evaluation'"),
+        ({"datasets": {"train": ROWS, "eval": ROWS}}, ValueError, "datasets has 'eval', which nobody would read"),
+        (
+            {"run_config": RunConfig(checkpoint_config=CheckpointConfig(checkpoint_frequency=2))},
+            ValueError,
+            "a transformers.Trainer does that itself: set save_strategy",
+        ),
+        ({"torch_config": {"timeout_s": 1}}, TypeError, "torch_config is a dict: pass a TransformersConfig"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_it_cannot_use_is_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        TransformersTrainer(**{"trainer_init_per_worker": make_trainer, **arguments})
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setattr(rooms, "find_spec", lambda package: None if package == "transformers" else "found")
+    with pytest.raises(
+        ImportError, match=r"TransformersTrainer needs transformers: pip install 'trainlib\[huggingface\]'"
+    ):
+        TransformersTrainer(make_trainer)
+
+
+# -- Accelerate ----------------------------------------------------------------------------------------------
+
+
+def test_accelerate_takes_a_file_a_dict_or_nothing(tmp_path):
+    (tmp_path / "a.yaml").write_text("distributed_type: 'NO'\nmixed_precision: bf16\n")
+    (tmp_path / "a.json").write_text('{"distributed_type": "NO", "mixed_precision": "bf16"}')
+    told = {"distributed_type": "NO", "mixed_precision": "bf16"}
+    for given in (tmp_path / "a.yaml", str(tmp_path / "a.json"), told):
+        assert AccelerateTrainer(print, accelerate_config=given).backend_config.config == told
+    assert AccelerateTrainer(print).backend_config.config == {}
+    trainer = AccelerateTrainer(print, accelerate_config=told, torch_config=TorchConfig(timeout_s=60))
+    for copied in (
+        trainer.copy_with(torch_config=TorchConfig(timeout_s=60)),
+        trainer.copy_with(scaling_config=ScalingConfig()),
+    ):
+        assert (copied.backend_config.timeout_s, copied.backend_config.config) == (60, told)
+    assert trainer.copy_with(accelerate_config={}).backend_config.config == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (7, TypeError, "accelerate_config is an? .*7?.*: pass a dict, or the path of a file"),
+        (
+            "missing.yaml",
+            ValueError,
+            "'missing.yaml': there is no such file. `accelerate config --config_file missing.yaml`",
+        ),
+        (
+            {"distributed_type": "DEEPSPEED"},
+            ImportError,
+            "needs the package deepspeed on every node, and a CUDA toolkit",
+        ),
+        ({"distributed_type": "FSDP"}, ValueError, r"On CPUs, only the second version of FSDP works: add fsdp_config"),
+        ({"distributed_type": "MULTI_GPU"}, ValueError, r"the workers have no GPUs. Use ScalingConfig\(use_gpu=True\)"),
+        ({"distributed_type": "MEGATRON_LM"}, ValueError, "cannot train with Megatron-LM"),
+        ({"compute_environment": "AMAZON_SAGEMAKER"}, ValueError, "The workers are those of Ray: leave it out"),
+    ],
+    ids=str,
+)
+def test_what_accelerate_cannot_do_here_is_said_before_anything_starts(given, error, message):
+    with pytest.raises(error, match=message):
+        AccelerateTrainer(print, accelerate_config=given)
+
+
+def test_a_file_that_is_no_settings_is_named(tmp_path):
+    (tmp_path / "list.yaml").write_text("- 1\n")
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(ValueError, match=r"list.yaml contains a list, but no settings by name"):
+        AccelerateTrainer(print, accelerate_config=tmp_path / "list.yaml")
+    with pytest.raises(ValueError, match=r"broken.json can be read neither as YAML nor as JSON"):
+        AccelerateTrainer(print, accelerate_config=tmp_path / "broken.json")

@@ -1,0 +1,109 @@
+"""What Accelerate is to be told, from a file or a dict, and whether this can be done here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainlib._ray_objects import described
+from trainlib.config import ScalingConfig
+from trainlib.errors import InvalidArgumentError
+
+__all__ = ["TOPOLOGY", "require_usable", "settings_in"]
+
+TOPOLOGY = (
+    "compute_environment",
+    "gpu_ids",
+    "machine_rank",
+    "main_process_ip",
+    "main_process_port",
+    "main_training_function",
+    "mpirun_config",
+    "num_machines",
+    "num_processes",
+    "rdzv_backend",
+    "same_network",
+    "use_cpu",
+)
+"""What follows from the workers, whatever a file says."""
+
+_IMPOSSIBLE = {
+    "XLA": "TPUs",
+    "TPU": "TPUs",
+    "MEGATRON_LM": "Megatron-LM, which starts its own processes",
+}
+
+
+def settings_in(given: Any) -> dict[str, Any]:
+    """The settings in a file that ``accelerate config`` has written, or in a dict like it.
+
+    Raises:
+        InvalidArgumentError: it is neither.
+        ValueError: the file does not exist, or has something else in it.
+    """
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidArgumentError(
+            f"accelerate_config is {described(given)}: pass a dict, or the path of a file that `accelerate config` has written"
+        )
+    file = Path(given).expanduser()
+    if not file.is_file():
+        raise ValueError(
+            f"accelerate_config is {str(given)!r}: there is no such file. `accelerate config --config_file {given}` writes it"
+        )
+    try:
+        found = json.loads(file.read_text()) if file.suffix == ".json" else yaml.safe_load(file.read_text())
+    except (ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"accelerate_config {file} can be read neither as YAML nor as JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"accelerate_config {file} contains a {type(found).__name__}, but no settings by name")
+    return found
+
+
+def require_usable(config: Mapping[str, Any], scaling: ScalingConfig) -> None:
+    """Check that the workers can train in the way that the settings ask for.
+
+    Raises:
+        ImportError: a package is missing.
+        ValueError: they cannot. Accelerate itself would not always say so.
+    """
+    kind = str(config.get("distributed_type", "NO")).upper()
+    if config.get("compute_environment", "LOCAL_MACHINE") != "LOCAL_MACHINE":
+        raise ValueError(
+            f"accelerate_config has compute_environment: {config['compute_environment']}. The workers are those of Ray: leave it out"
+        )
+    if kind in _IMPOSSIBLE:
+        raise ValueError(
+            f"accelerate_config has distributed_type: {kind}. trainlib cannot train with {_IMPOSSIBLE[kind]}"
+        )
+    if kind == "DEEPSPEED":
+        _require_deepspeed(scaling)
+    if kind == "FSDP" and not scaling.use_gpu and str((config.get("fsdp_config") or {}).get("fsdp_version")) != "2":
+        raise ValueError(
+            "accelerate_config has distributed_type: FSDP, but the workers have no GPUs. On CPUs, only the second version of FSDP "
+            "works: add fsdp_config: {fsdp_version: 2}, or use ScalingConfig(use_gpu=True)"
+        )
+    if kind.startswith("MULTI_") and kind != "MULTI_CPU" and not scaling.use_gpu:
+        raise ValueError(
+            f"accelerate_config has distributed_type: {kind}, but the workers have no GPUs. Use ScalingConfig(use_gpu=True), or "
+            "leave distributed_type out"
+        )
+
+
+def _require_deepspeed(scaling: ScalingConfig) -> None:
+    if find_spec("deepspeed") is None:
+        raise ImportError(
+            "accelerate_config has distributed_type: DEEPSPEED, which needs the package deepspeed on every node, and a CUDA "
+            "toolkit to build its kernels: pip install deepspeed. FSDP needs neither"
+        )
+    if not scaling.use_gpu:
+        raise ValueError(
+            "accelerate_config has distributed_type: DEEPSPEED, which needs workers with GPUs: ScalingConfig(use_gpu=True)"
+        )

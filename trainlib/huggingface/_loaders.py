@@ -1,0 +1,105 @@
+"""Data loaders of a ``transformers.Trainer`` for rows that are already each worker's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ray.data.iterator import _IterableFromIterator
+from torch.utils.data import DataLoader, IterableDataset
+
+from trainlib.huggingface._shard_rows import ShardRows
+
+__all__ = ["prepare_trainer"]
+
+
+def prepare_trainer(trainer: Any) -> Any:
+    """Let a ``transformers.Trainer`` read a worker's shard of a dataset. Returns the same Trainer.
+
+    A Trainer would deal out the rows of any dataset to all ranks, so that each would train on a part of its part. What
+    ``session.get_dataset_shard("train").iter_torch_batches(...)`` gives is taken as it is, batch by batch; the Trainer needs
+    ``max_steps`` then, because such a dataset has no length. Other datasets are dealt out as ever. What the Trainer would
+    write into MLflow by itself is left out: it would be a second run.
+
+    Example::
+
+        rows = session.get_dataset_shard("train").iter_torch_batches(batch_size=8)
+        trainer = prepare_trainer(transformers.Trainer(model=model, args=args, train_dataset=rows))
+    """
+    base = type(trainer)
+
+    class ShardTrainer(base):  # type: ignore[misc, valid-type]
+        """The user's Trainer, with loaders for shards."""
+
+        def get_train_dataloader(self) -> Any:
+            with _loading(self, self.train_dataset) as own:
+                return super().get_train_dataloader() if own is None else own
+
+        def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+            with _loading(self, _chosen(self.eval_dataset, eval_dataset)) as own:
+                return super().get_eval_dataloader(eval_dataset) if own is None else own
+
+        def get_test_dataloader(self, test_dataset: Any) -> Any:
+            with _loading(self, test_dataset) as own:
+                return super().get_test_dataloader(test_dataset) if own is None else own
+
+    ShardTrainer.__name__, ShardTrainer.__qualname__ = base.__name__, base.__qualname__
+    trainer.__class__ = ShardTrainer
+    _leave_out_mlflow(trainer)
+    return trainer
+
+
+def _chosen(datasets: Any, asked_for: Any) -> Any:
+    """The dataset to evaluate: that which is asked for, by its name or itself."""
+    if isinstance(asked_for, str):
+        return datasets[asked_for]
+    return asked_for if asked_for is not None else datasets
+
+
+@contextmanager
+def _loading(trainer: Any, dataset: Any) -> Iterator[Any]:
+    """While a Trainer makes a loader for a dataset. Gives the loader, if the dataset has batches already."""
+    if isinstance(dataset, _IterableFromIterator):
+        yield DataLoader(_Batches(dataset), batch_size=1, collate_fn=_only)
+        return
+    if not isinstance(dataset, ShardRows):
+        yield None
+        return
+    args, accelerator = trainer.args, trainer.accelerator
+    before = args.dataloader_num_workers, args.dataloader_persistent_workers, args.dataloader_prefetch_factor
+    # Only this process can read its shard.
+    args.dataloader_num_workers, args.dataloader_persistent_workers, args.dataloader_prefetch_factor = 0, False, None
+    if dataset.is_own:
+        accelerator.prepare = _as_it_is
+    try:
+        yield None
+    finally:
+        args.dataloader_num_workers, args.dataloader_persistent_workers, args.dataloader_prefetch_factor = before
+        if dataset.is_own:
+            del accelerator.prepare
+
+
+def _as_it_is(loader: Any) -> Any:
+    """Instead of Accelerate's ``prepare``, which deals out the rows. The Trainer moves them to the device by itself."""
+    return loader
+
+
+class _Batches(IterableDataset):  # type: ignore[type-arg]
+    """Batches of Ray Data, as a dataset of torch."""
+
+    def __init__(self, batches: Any) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._batches)
+
+
+def _only(batches: list[Any]) -> Any:
+    return batches[0]
+
+
+def _leave_out_mlflow(trainer: Any) -> None:
+    from transformers.integrations.integration_utils import MLflowCallback
+
+    trainer.remove_callback(MLflowCallback)
