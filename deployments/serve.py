@@ -25,6 +25,7 @@ from prefect.flows import EntrypointType, load_flow_from_entrypoint  # type: ign
 from prefect.runner import Runner
 from prefect.schedules import Schedule
 from prefect.settings import PREFECT_API_URL
+from prefect.utilities.callables import ParameterSchema
 
 from trainlib.deployments.automations import SILENCE, ensure_automations
 from trainlib.deployments.interrupted import mark_interrupted_runs, mark_silent_runs
@@ -48,7 +49,7 @@ def deployments() -> Iterator[RunnerDeployment]:
     """All deployments that prefect.yaml lists. ``prefect deploy`` would give them a work pool as well."""
     for each in listed():
         flow: Flow[..., Any] = load_flow_from_entrypoint(each.entrypoint, use_placeholder_flow=False)
-        yield flow.to_deployment(  # type: ignore[misc]  # not in an event loop, so it is no coroutine
+        deployment: RunnerDeployment = flow.to_deployment(  # type: ignore[assignment]  # not in an event loop, so no coroutine
             each.name,
             description=each.description or flow.description,
             tags=each.tags,
@@ -57,6 +58,22 @@ def deployments() -> Iterator[RunnerDeployment]:
             concurrency_limit=_limit_of(each),
             entrypoint_type=EntrypointType.MODULE_PATH,  # a run imports it as this process does, in whatever folder
         )
+        deployment._parameter_openapi_schema = ClosedSchema.of(deployment._parameter_openapi_schema)
+        yield deployment
+
+
+class ClosedSchema(ParameterSchema):
+    """The schema of a form that has no other fields: Prefect's server names what else somebody sends, and refuses it.
+
+    Otherwise it would start a run, which would crash.
+    """
+
+    additionalProperties: bool = False  # noqa: N815  # as JSON schema spells it
+
+    @classmethod
+    def of(cls, schema: ParameterSchema) -> ClosedSchema:
+        """The same schema, closed."""
+        return cls(**dict(schema), additionalProperties=False)
 
 
 def _limit_of(deployment: ListedDeployment) -> int | ConcurrencyLimitConfig | None:

@@ -11,14 +11,17 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import Token
+from typing import Any
 from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
+from prefect.states import Cancelled
 from prefect.utilities.engine import is_prefect_sigterm_handler_installed
 
 from trainlib._execution.waiting import Interruption
@@ -49,6 +52,7 @@ class CancelWatch:
         if self._flow_run is not None and self._is_ended_by_a_runner(self._flow_run):
             self._flow_run = None
         self._callers: list[UUID] | None = None
+        self._callers_here = list(_callers_here(context))
         self._event = interruption
         self._over = threading.Event()
         self._lock = threading.Lock()
@@ -75,6 +79,17 @@ class CancelWatch:
             return True
         with get_client(sync_client=True) as client:
             return self._cancelled_among(client, [self._flow_run.id]) is not None
+
+    def show_callers_as_cancelled(self) -> None:
+        """Let flow runs of this process that the present one was called in be Cancelled when they are over.
+
+        Prefect accepts no other end of a run that is Cancelling, and leaves this one to a runner too: without one, it would be
+        Cancelling for good.
+        """
+        for caller in self._callers_here:
+            hooks = caller.flow.on_cancellation_hooks if caller.flow is not None else []
+            if show_as_cancelled not in hooks:
+                hooks.append(show_as_cancelled)
 
     def _watch(self) -> None:
         assert self._flow_run is not None
@@ -131,3 +146,18 @@ class CancelWatch:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
             else:
                 self._event.set()
+
+
+def _callers_here(context: FlowRunContext | None) -> Iterator[FlowRunContext]:
+    """The flow runs of this process around one, from the inside to the outside."""
+    while context is not None and context._token is not None:
+        around = context._token.old_value
+        context = around if around is not Token.MISSING else None
+        if context is not None:
+            yield context
+
+
+def show_as_cancelled(flow: Any, flow_run: FlowRun, state: State[Any]) -> None:
+    """A hook of Prefect's, which calls it when a flow run that is Cancelling is over and has no runner."""
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(flow_run.id, Cancelled(message="A training in it was ended when it was cancelled."))

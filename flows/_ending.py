@@ -30,7 +30,7 @@ from trainlib.errors import TrainingCancelledError
 from trainlib.flows._cancelling import CancelWatch
 from trainlib.flows._suspending import FlowInterruption, pause_of_suspended
 from trainlib.flows._undelivered import keep_state
-from trainlib.flows._waiting_lines import bounded_queues
+from trainlib.flows._waiting_lines import bounded_queues, give_up_at_exit
 from trainlib.tasks._prefect_server import wait_until_it_answers
 
 __all__ = ["Ending", "kept_in", "outliving_prefect"]
@@ -113,6 +113,7 @@ def outliving_prefect(work: Callable[[], R]) -> R:
         raise pause_of_suspended() from None
     if error is not None and watch.cancelled is not None:
         error = _cancelled_error(watch.cancelled).with_traceback(error.__traceback__)
+        watch.show_callers_as_cancelled()
     if _end(value, error) and watch.is_cancelled():
         # Prefect accepts no other state any more. If it was too late, whoever called fit() still gets what came of it.
         message = str(error) if isinstance(error, TrainingCancelledError) else "It was over when it was cancelled."
@@ -147,6 +148,7 @@ def _end(value: Any, error: BaseException | None) -> bool:
         return True
     url = str(PREFECT_API_URL.value())
     keep_state(url, str(flow_run.id), state)
+    give_up_at_exit()
     _log.warning(
         "The Prefect server at %s does not answer, so it does not show how this run ended. The next run that finds it will "
         "tell it.",

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TypeVar
 
 import httpx
+from prefect.context import FlowRunContext
 from prefect.exceptions import Abort, CancelledRun, TerminationSignal
 
 from trainlib._execution import cluster, warm_up
@@ -69,7 +70,9 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
             warm_up.wait()
             if cluster.in_task():
                 pool.clear()  # Ray keeps the process of a task that is over, and idle workers would stay with it
-    if isinstance(failure, TerminationSignal):
+    if (
+        isinstance(failure, TerminationSignal) and FlowRunContext.get() is None
+    ):  # a flow of the user's knows it as it is
         failure = SystemExit(128 + signal.SIGTERM)
     # Raised here, so that the frames of Prefect's engine are not part of it.
     raise failure.with_traceback(None) from failure.__cause__

@@ -6,17 +6,15 @@ when the training starts.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from prefect.blocks.system import Secret
 
+from trainlib._form_secrets import REFERENCE
 from trainlib._secrets import SecretText
 from trainlib.errors import InvalidArgumentError
 
 __all__ = ["with_secret_blocks"]
-
-_REFERENCE = re.compile(r"\{\{\s*prefect\.blocks\.secret\.([\w\-]+)\s*\}\}")
 
 
 def with_secret_blocks(value: Any, path: str) -> Any:
@@ -37,9 +35,9 @@ def with_secret_blocks(value: Any, path: str) -> Any:
         return {key: with_secret_blocks(item, f"{path}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list):
         return [with_secret_blocks(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    if not isinstance(value, str) or _REFERENCE.search(value) is None:
+    if not isinstance(value, str) or REFERENCE.search(value) is None:
         return value
-    return SecretText(_REFERENCE.sub(lambda found: _value_of(found[1], path), value))
+    return SecretText(REFERENCE.sub(lambda found: _value_of(found[1], path), value))
 
 
 def _value_of(name: str, path: str) -> str:

@@ -59,9 +59,10 @@ def one_at_a_time() -> Iterator[None]:
     import prefect
     from filelock import FileLock
 
-    os.makedirs(database.parent, exist_ok=True)
+    os.makedirs(database.parent, 0o700, exist_ok=True)
     with FileLock(f"{database}.lock"):
         templates.create(database, "prefect", prefect.__version__)
+        templates.make_private(database)  # it has the key of the Secret blocks in it
         yield
 
 
@@ -73,7 +74,7 @@ def alone() -> Iterator[None]:
         return
     from filelock import FileLock, Timeout
 
-    os.makedirs(database.parent, exist_ok=True)
+    os.makedirs(database.parent, 0o700, exist_ok=True)
     lock = FileLock(f"{database}.up.lock")
     try:
         lock.acquire(timeout=_ANOTHER_ENDS_S)

@@ -10,7 +10,8 @@ from typing import Any
 from uuid import UUID
 
 import httpx
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import ObjectNotFound
 
@@ -53,6 +54,7 @@ def _deliver(api: str) -> None:
                     ended: State[None] = State(
                         type=_state_in(kept), message="Told later: the server did not answer when it ended."
                     )
+                    _end_tasks(client, run.id, ended)
                     client.set_flow_run_state(run.id, ended, force=True)
         except ObjectNotFound:
             if kept["api"] != api:
@@ -62,6 +64,14 @@ def _deliver(api: str) -> None:
             _log.debug("could not tell Prefect how flow run %s ended: %s", file.stem, error)
             return
         file.unlink(missing_ok=True)
+
+
+def _end_tasks(client: SyncPrefectClient, flow_run_id: UUID, ended: State[None]) -> None:
+    """What a server has not heard of the end of tasks, it has lost with their events: they ended as the flow run did."""
+    of_run = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
+    for task_run in client.read_task_runs(flow_run_filter=of_run):
+        if task_run.state is None or not task_run.state.is_final():
+            client.set_task_run_state(task_run.id, ended, force=True)
 
 
 def _state_in(kept: dict[str, Any]) -> StateType:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import Field
 
+from trainlib._bounds import MOST_WORKERS
 from trainlib._continuing.config_changes import lost_secrets, with_changes
 from trainlib._continuing.recorded import load_recorded, starting_point
 from trainlib._continuing.trainers import forked, require_training
+from trainlib._form_secrets import WithoutPlainSecrets
 from trainlib._trainable import require_trainable
 from trainlib.errors import InvalidArgumentError
 from trainlib.flows._demo_model import demo_model
 from trainlib.flows._describing import kept_name
 from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._fields import about_field
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._notifying import notifies
 from trainlib.flows._secret_blocks import with_secret_blocks
 from trainlib.flows.train import train_here
@@ -32,12 +34,12 @@ def _flow_run_name() -> str:
 
 
 @notifies
-@flow(name="fork", flow_run_name=kept_name(_flow_run_name), persist_result=False)
+@form_flow(name="fork", flow_run_name=kept_name(_flow_run_name))
 def fork(
     source: str = "",
-    changes: dict[str, Any] = {},  # noqa: B006  # it is only read, and a form shows it as empty
+    changes: Annotated[dict[str, Any], WithoutPlainSecrets()] = {},  # noqa: B006  # it is only read, and a form shows it as empty
     add_settings: bool = False,
-    num_workers: Annotated[int, Field(ge=0, strict=True)] = 0,
+    num_workers: Annotated[int, Field(ge=0, le=MOST_WORKERS, strict=True)] = 0,
     name: Annotated[str, Field(max_length=250)] = "",
 ) -> Result:
     """Start a new training from a checkpoint of another one, with other settings. The other one stays as it is.

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
+from trainlib._bounds import MOST_WORKERS
 from trainlib._data.config import DataConfig
 from trainlib._data.manifest import PreprocessedDataset
 from trainlib._data.spec import SplitSpec, StepSpec
+from trainlib._form_secrets import WithoutPlainSecrets
 from trainlib._forms import Section, plain
 from trainlib._runtime_env import RuntimeEnv
+from trainlib._secrets import require_no_password
 from trainlib._trainer_form import TrainerChoice
 from trainlib.config import CheckpointConfig, DivergenceConfig, FailureConfig, RunConfig, ScalingConfig
 from trainlib.errors import InvalidArgumentError
@@ -23,6 +26,7 @@ from trainlib.flows.demo_data import located
 __all__ = [
     "CheckpointSection",
     "DataSection",
+    "DataSource",
     "DatasetPaths",
     "DivergenceSection",
     "EnvironmentSection",
@@ -30,6 +34,7 @@ __all__ = [
     "NumWorkers",
     "RunSection",
     "ScalingSection",
+    "SearchSpace",
     "SplitSection",
     "StepSection",
     "TrainerChoice",
@@ -41,8 +46,10 @@ __all__ = [
 
 C = TypeVar("C", bound=BaseModel)
 
-NumWorkers = Annotated[int, Field(ge=1, strict=True)]
-DatasetPaths = dict[str, str | PreprocessedDataset]
+NumWorkers = Annotated[int, Field(ge=1, le=MOST_WORKERS, strict=True)]
+DatasetPaths = Annotated[dict[str, str | PreprocessedDataset], WithoutPlainSecrets()]
+DataSource = Annotated[str, AfterValidator(require_no_password), WithoutPlainSecrets()]
+SearchSpace = Annotated[dict[str, Any], WithoutPlainSecrets()]
 
 
 class ScalingSection(Section, ScalingConfig):
@@ -87,6 +94,12 @@ class FailureSection(Section, FailureConfig):
 
 class EnvironmentSection(Section, RuntimeEnv):
     """What workers need besides what their machines have: packages, variables and code."""
+
+    env_vars: Annotated[dict[str, str] | None, WithoutPlainSecrets()] = Field(
+        default=None,
+        description="Environment variables of the workers, e.g. {'NCCL_DEBUG': 'INFO'}. A secret one is "
+        "{{ prefect.blocks.secret.NAME }}, which refers to a Secret block.",
+    )
 
 
 class DataSection(Section, DataConfig):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
-from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
@@ -16,16 +15,19 @@ from trainlib._registry.urls import model_url
 from trainlib._secrets import masked
 from trainlib.callbacks._mlflow import store_of
 from trainlib.flows._ending import outliving_prefect
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._notifying import notifies
 from trainlib.flows._pipeline_steps import PipelineResult, run_steps
 from trainlib.flows.forms import (
     CheckpointSection,
     DataSection,
+    DataSource,
     EnvironmentSection,
     FailureSection,
     NumWorkers,
     RunSection,
     ScalingSection,
+    SearchSpace,
     StepSection,
     TrainerChoice,
     combined,
@@ -43,9 +45,9 @@ __all__ = ["PipelineResult", "pipeline"]
 
 
 @notifies
-@flow(name="pipeline", flow_run_name="pipeline · {model_name}", persist_result=False)
+@form_flow(name="pipeline", flow_run_name="pipeline · {model_name}")
 def pipeline(
-    source: str,
+    source: DataSource,
     model_name: ModelName,
     trainer: TrainerChoice,
     target: str = "",
@@ -53,7 +55,7 @@ def pipeline(
     mode: Literal["max", "min"] = "max",
     evaluate: str = "",
     num_workers: NumWorkers = 1,
-    param_space: dict[str, Any] = {},  # noqa: B006  # it is only read, and a form shows it as empty
+    param_space: SearchSpace = {},  # noqa: B006  # it is only read, and a form shows it as empty
     num_samples: int = 1,
     alias: Alias = "best",
     approval: ApprovalSection = ApprovalSection(),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from prefect import flow
 from pydantic import Field
 
+from trainlib._bounds import LARGEST_COUNT
 from trainlib._data.sources import inspect_source
+from trainlib._form_secrets import WithoutPlainSecrets
 from trainlib._prediction.model_names import NamedModel, find_model
 from trainlib._prediction.plan import plan_prediction, require_function
 from trainlib._prediction.run import Predictions
 from trainlib.flows._demo_model import DEMO_MODEL, demo_model
 from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._fields import about_field
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._notifying import notifies
 from trainlib.flows.demo_data import located
 from trainlib.flows.forms import NumWorkers
@@ -23,15 +25,15 @@ __all__ = ["predict"]
 
 
 @notifies
-@flow(name="predict", flow_run_name="predict · {model}", persist_result=False)
+@form_flow(name="predict", flow_run_name="predict · {model}")
 def predict(
     model: Annotated[str, Field(min_length=1)],
-    dataset: Annotated[str, Field(min_length=1)],
+    dataset: Annotated[str, Field(min_length=1), WithoutPlainSecrets()],
     predictor: str = "",
     keep_columns: list[str] = [],  # noqa: B006  # it is only read, and a form shows it as empty
     num_workers: NumWorkers = 2,
     use_gpu: bool = False,
-    batch_size: Annotated[int, Field(ge=1, strict=True)] = 1024,
+    batch_size: Annotated[int, Field(ge=1, le=LARGEST_COUNT, strict=True)] = 1024,
     preprocess: bool = True,
     storage_path: str = "",
 ) -> Predictions:

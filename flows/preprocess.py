@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from prefect import flow
-
 from trainlib._data.manifest import PreprocessedData
 from trainlib._data.spec import PreprocessSpec
 from trainlib._forms import Section, plain
 from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._fields import about_field, about_missing
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._notifying import notifies
 from trainlib.flows.demo_data import located
-from trainlib.flows.forms import SplitSection, StepSection
+from trainlib.flows.forms import (
+    DataSource,
+    SplitSection,
+    StepSection,
+)
 from trainlib.tasks.preprocess import preprocess as preprocess_task
 
 __all__ = ["preprocess", "preprocess_spec_of"]
 
 
 @notifies
-@flow(name="preprocess", flow_run_name="preprocess · {source}", persist_result=False)
+@form_flow(name="preprocess", flow_run_name="preprocess · {source}")
 def preprocess(
-    source: str,
+    source: DataSource,
     target: str = "",
     steps: list[StepSection] = [],  # noqa: B006  # it is only read, and a form shows it as empty
     split: SplitSection = SplitSection(),
@@ -45,7 +48,7 @@ def _preprocess(spec: PreprocessSpec) -> PreprocessedData:
 
 
 def preprocess_spec_of(
-    source: str, target: str, steps: list[StepSection], split: Section, storage_path: str
+    source: DataSource, target: str, steps: list[StepSection], split: Section, storage_path: str
 ) -> PreprocessSpec:
     """What the parameters of a flow describe. They are explained at the flow ``preprocess``."""
     with about_field("source"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from prefect import flow
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 from pydantic import Field
 
+from trainlib._bounds import MOST_WORKERS
 from trainlib._continuing.config_changes import hidden_keys, lost_secrets, with_changes
 from trainlib._continuing.interrupted import interrupted_runs, run_begun_in
 from trainlib._continuing.recorded import (
@@ -19,12 +19,14 @@ from trainlib._continuing.recorded import (
     state_of,
 )
 from trainlib._continuing.trainers import resumed
+from trainlib._form_secrets import SecretsByReference
 from trainlib._registry.listing import RunState
 from trainlib._trainable import require_trainable
 from trainlib.errors import InvalidArgumentError, TrainlibError
 from trainlib.flows._describing import kept_name
 from trainlib.flows._ending import outliving_prefect
 from trainlib.flows._fields import about_field
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._notifying import notifies
 from trainlib.flows._secret_blocks import with_secret_blocks
 from trainlib.flows.sweep import sweep_here
@@ -43,11 +45,11 @@ def _flow_run_name() -> str:
 
 
 @notifies
-@flow(name="resume", flow_run_name=kept_name(_flow_run_name), persist_result=False)
+@form_flow(name="resume", flow_run_name=kept_name(_flow_run_name))
 def resume(
     run: str = "",
-    num_workers: Annotated[int, Field(ge=0, strict=True)] = 0,
-    secrets: dict[str, str] = {},  # noqa: B006  # it is only read, and a form shows it as empty
+    num_workers: Annotated[int, Field(ge=0, le=MOST_WORKERS, strict=True)] = 0,
+    secrets: Annotated[dict[str, str], SecretsByReference()] = {},  # noqa: B006  # it is only read, and a form shows it as empty
     even_if_finished: bool = False,
 ) -> Result | ResultGrid | None:
     """Continue a training or a sweep that was interrupted, from its newest checkpoints and in the same MLflow run.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import Field
 
+from trainlib._bounds import LARGEST_COUNT, LONGEST_DAYS
 from trainlib._registry.prune_policy import Policy
 from trainlib._registry.pruning import PruneResult
 from trainlib.errors import RunNotFoundError
 from trainlib.flows._ending import outliving_prefect
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._notifying import notifies
 from trainlib.tasks.prune import prune
 
@@ -25,13 +26,13 @@ def _flow_run_name() -> str:
 
 
 @notifies
-@flow(name="retention", flow_run_name=_flow_run_name, persist_result=False)
+@form_flow(name="retention", flow_run_name=_flow_run_name)
 def retention(
     dry_run: bool = True,
-    keep: Annotated[int, Field(ge=0, strict=True)] = 3,
+    keep: Annotated[int, Field(ge=0, le=LARGEST_COUNT, strict=True)] = 3,
     metric: str = "",
     mode: Literal["max", "min"] = "max",
-    older_than_days: Annotated[float, Field(ge=0)] = 30.0,
+    older_than_days: Annotated[float, Field(ge=0, le=LONGEST_DAYS)] = 30.0,
     experiment: str = "",
 ) -> PruneResult:
     """Delete old checkpoints. A dry run, which is the default, only lists what would be deleted, with sizes.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
@@ -16,6 +15,7 @@ from trainlib._registry.store import current_store
 from trainlib._registry.urls import model_url
 from trainlib.errors import NoEarlierVersionError
 from trainlib.flows._ending import outliving_prefect
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._notifying import notifies
 from trainlib.flows.pipeline_spec import Alias, ModelName
 from trainlib.tasks._background import show
@@ -34,7 +34,7 @@ class RollbackResult:
 
 
 @notifies
-@flow(name="rollback", flow_run_name="rollback · {model_name}", persist_result=False)
+@form_flow(name="rollback", flow_run_name="rollback · {model_name}")
 def rollback(model_name: ModelName, alias: Alias = "best") -> RollbackResult:
     """Point an alias of a registered model back to the version that had it before. Once more goes back further.
 

@@ -6,10 +6,9 @@ import contextvars
 import queue
 import threading
 import time
-from typing import Any, Literal
+from typing import Literal
 
 import ray
-from prefect import flow
 from prefect.runtime import flow_run
 
 from trainlib._execution import cluster, signals, warm_up
@@ -27,6 +26,7 @@ from trainlib.errors import SweepFailedError
 from trainlib.flows._describing import describe_flow_run, kept_name, tags_of, what_of
 from trainlib.flows._embedded import flow_run_url
 from trainlib.flows._ending import outliving_prefect
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._interrupted import mark_interrupted
 from trainlib.flows._local import shows_trainings
 from trainlib.flows._notifying import notifies
@@ -40,6 +40,7 @@ from trainlib.flows.forms import (
     NumWorkers,
     RunSection,
     ScalingSection,
+    SearchSpace,
     TrainerChoice,
 )
 from trainlib.flows.spec import TrainSpec
@@ -70,10 +71,10 @@ def _flow_run_name() -> str:
 
 
 @notifies
-@flow(name="sweep", flow_run_name=kept_name(_flow_run_name), persist_result=False)
+@form_flow(name="sweep", flow_run_name=kept_name(_flow_run_name))
 def sweep(
     trainer: TrainerChoice,
-    param_space: dict[str, Any] = {},  # noqa: B006  # it is only read, and a form shows it as empty
+    param_space: SearchSpace = {},  # noqa: B006  # it is only read, and a form shows it as empty
     metric: str = "",
     mode: Literal["max", "min"] = "max",
     num_samples: int = 1,

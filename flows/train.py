@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from prefect import flow
 from prefect.runtime import flow_run
 
 from trainlib._registry import tags
@@ -18,6 +17,7 @@ from trainlib.errors import TrainingFailedError
 from trainlib.flows._describing import describe_flow_run, kept_name, tags_of, title_of
 from trainlib.flows._embedded import flow_run_url
 from trainlib.flows._ending import outliving_prefect
+from trainlib.flows._form_flow import form_flow
 from trainlib.flows._interrupted import mark_interrupted
 from trainlib.flows._local import shows_trainings
 from trainlib.flows._notifying import notifies
@@ -53,7 +53,7 @@ def _flow_run_name() -> str:
 
 
 @notifies
-@flow(name="train", flow_run_name=kept_name(_flow_run_name), persist_result=False)
+@form_flow(name="train", flow_run_name=kept_name(_flow_run_name))
 def train(
     trainer: TrainerChoice,
     num_workers: NumWorkers = 1,

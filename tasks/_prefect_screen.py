@@ -27,6 +27,8 @@ REPORT_KEY = "training-report"
 _UPDATE_S = 2.0
 # How long the end of a training waits until its last state is shown.
 _LAST_S = 5.0
+# Whoever has ended a training does not want to wait.
+_LAST_OF_ENDED_S = 1.0
 # Without a known end, the bar is half full after so many iterations, and never full.
 _HALF_AFTER = 20
 
@@ -79,7 +81,7 @@ class PrefectScreen:
 
     def close(self, *, succeeded: bool) -> None:
         self._update(is_complete=succeeded)
-        self._sender.flush(_LAST_S)
+        self._sender.flush(_LAST_S if succeeded else _LAST_OF_ENDED_S)
 
     def _update(self, *, is_complete: bool = False) -> None:
         if self._latest is None:

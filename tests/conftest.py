@@ -17,7 +17,6 @@ from tests.process_logs import pytest_runtest_makereport, pytest_runtest_setup  
 HOME = Path(tempfile.mkdtemp(prefix="trainlib-tests-"))
 os.environ["TRAINLIB_HOME"] = str(HOME)
 os.environ["PREFECT_HOME"] = str(HOME / "prefect")
-os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"  # on a busy machine, its 20 s are not enough
 os.environ["TRAINLIB_WORKER_IDLE_S"] = "600"  # so that a test finds the workers warm that one long before it has used
 os.environ["RAY_idle_worker_killing_time_threshold_ms"] = "600000"  # noqa: SIM112 (and Ray keeps those that read data)

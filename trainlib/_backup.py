@@ -71,6 +71,7 @@ def back_up(folder: Path, home: Path, prefect_database: Path | None) -> Backup:
             f"there is nothing to copy: no {_MLFLOW} in {home}. Set TRAINLIB_HOME to another folder"
         )
     folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # as the home: databases, settings and logs are nobody else's business
     copy_database(home / _MLFLOW, folder / _MLFLOW)
     if prefect_database is not None and prefect_database.exists():
         copy_database(prefect_database, folder / _PREFECT)
@@ -110,7 +111,11 @@ def put_back(folder: Path, home: Path, prefect_database: Path | None) -> Backup:
     if (folder / _PREFECT).exists() and prefect_database is not None and prefect_database.exists():
         raise FileExistsError(f"{prefect_database} exists: set PREFECT_HOME to a new folder, or move it away")
     home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)
     shutil.copytree(folder / _FILES, home, dirs_exist_ok=True, symlinks=True)
+    home.chmod(
+        0o700
+    )  # once more: a copy of a folder has its permissions, and somebody may have changed those of the backup
     if (folder / _PREFECT).exists() and prefect_database is not None:
         copy_database(folder / _PREFECT, prefect_database)
         if (folder / _RESULTS).exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,32 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 
 from trainlib._secrets import HiddenSecret, masked, require_no_password, without_secrets
 
-__all__ = ["RuntimeEnv"]
+__all__ = ["RuntimeEnv", "code_in"]
 
 # What Ray can fetch and unpack.
 _SCHEMES = ("s3", "gs", "https", "http", "azure", "abfss", "file", "gcs")
 _ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.xz")
+
+
+# Variables by which Python, or the system, finds what it loads.
+_LOADING = ("PYTHON", "LD_", "DYLD_", "RAY_RUNTIME_ENV", "PATH")
+
+
+def code_in(fields: Mapping[str, Any]) -> list[str]:
+    """Which fields of a runtime_env bring code along, which workers then run.
+
+    Example:
+        >>> code_in({"pip": ["einops"], "py_modules": [], "env_vars": {"NCCL_DEBUG": "INFO", "PYTHONPATH": "/tmp"}})
+        ['pip', 'env_vars.PYTHONPATH']
+    """
+    variables = fields.get("env_vars")
+    named = (
+        [name for name in variables if str(name).upper().startswith(_LOADING)] if isinstance(variables, Mapping) else []
+    )
+    return [
+        *(name for name in ("pip", "working_dir", "py_modules") if fields.get(name)),
+        *(f"env_vars.{name}" for name in named),
+    ]
 
 
 class RuntimeEnv(BaseModel):

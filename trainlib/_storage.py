@@ -122,6 +122,11 @@ def lacks_room(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
+def has_files(folder: Path) -> bool:
+    """Whether there is a file in a folder, or in one below it."""
+    return any(names for _, _, names in os.walk(folder))
+
+
 def upload(source: Path, location: str) -> None:
     """Move the folder ``source`` to ``location``, by a rename if possible, else by a copy.
 

@@ -46,8 +46,8 @@ def load_trainable(path: str, field: str = "train_loop") -> Any:
             f"{field} is {path!r}, but it cannot be loaded ({error}). Write it as module:function, with a module that "
             "can be imported where the flow runs."
         ) from error
-    if not (getattr(found, _MARK, False) is True or _is_allowed(module)):
-        raise ValueError(f"{field} is {path!r}, {_not_marked(module, field)}")
+    if not (getattr(found, _MARK, False) is True or (_is_allowed(module) and _is_allowed(home := _module_of(found)))):
+        raise ValueError(f"{field} is {path!r}, {_not_marked(home if _is_allowed(module) else module, field)}")
     return found
 
 
@@ -79,6 +79,11 @@ def _not_marked(module: str, field: str = "train_loop") -> str:
         f"which is not marked as {what}. Decorate it with @trainlib.trainable, or allow its module where the "
         f"flow runs: {MODULES}={module}"
     )
+
+
+def _module_of(found: Any) -> str:
+    """Where something is defined. A module that is allowed has imported other things, such as ``subprocess``."""
+    return path_of(inspect.unwrap(found)).partition(":")[0]
 
 
 def path_of(function: Any) -> str:

@@ -22,6 +22,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from trainlib import _rooms as rooms
+from trainlib._form_secrets import without_plain_secrets
 from trainlib._forms import Section, plain, section_of, tidy
 from trainlib._rooms import FUNCTION, Room
 from trainlib._trainable import load_trainable, path_of
@@ -241,7 +242,8 @@ class _ByKind:
         schema = handler(core)
         schema.pop("discriminator")
         schema["anyOf"] = schema.pop("oneOf")  # one of Prefect's UIs knows no oneOf
-        return schema
+        # Here, and not in each form: an error in one of several forms does not say in which of its fields it is.
+        return without_plain_secrets(schema, handler)
 
 
 def _take_form(given: Any, validate: Any) -> Any:

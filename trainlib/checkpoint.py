@@ -16,6 +16,7 @@ from trainlib import _other_nodes as other_nodes
 from trainlib import _packing as packing
 from trainlib import _storage as storage
 from trainlib._pickling import dump, dumps, plain_loads
+from trainlib._secrets import masked_uri
 from trainlib._serving.preprocessing import DICT_FILE, PREPROCESSOR_FILE, PREPROCESSOR_KEY
 from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError, UntrustedCheckpointError
 
@@ -224,10 +225,18 @@ class Checkpoint:
         return str(target)
 
     def to_uri(self, uri: str) -> str:
-        """Write it to a URI and return that."""
+        """Write it to a URI and return that.
+
+        Raises:
+            ValueError: it is a directory without files. Most stores have no empty folders.
+        """
         staged = Path(tempfile.mkdtemp(prefix="trainlib-checkpoint-")) / "checkpoint"
         try:
             self.to_directory(staged)
+            if not storage.has_files(staged):
+                raise ValueError(
+                    f"{self} has no files in it, so nobody could read it at {masked_uri(uri)}: write some first"
+                )
             storage.upload(staged, uri)
         finally:
             shutil.rmtree(staged.parent, ignore_errors=True)

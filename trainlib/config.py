@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, field_validator, model_validator
 
+from trainlib._bounds import LARGEST_COUNT, LONGEST_S, MOST_WORKERS
 from trainlib._positional import PositionalSettings
 from trainlib._ray_objects import is_of_ray, settings_from_ray
 from trainlib._runtime_env import RuntimeEnv
@@ -78,7 +79,11 @@ class ScalingConfig(_Config):
     )
 
     num_workers: int = Field(
-        default=1, ge=1, strict=True, description="Workers that train together, each in its own process."
+        default=1,
+        ge=1,
+        le=MOST_WORKERS,
+        strict=True,
+        description="Workers that train together, each in its own process.",
     )
     use_gpu: bool = Field(default=False, strict=True, description="Give each worker a GPU.")
     resources_per_worker: dict[str, float] | None = Field(
@@ -94,6 +99,7 @@ class ScalingConfig(_Config):
     placement_timeout_s: float = Field(
         default=60.0,
         gt=0,
+        le=LONGEST_S,
         description="Seconds to wait for the cluster to have room for all workers before giving up.",
     )
     runtime_env: RuntimeEnv | None = Field(
@@ -190,6 +196,7 @@ class CheckpointConfig(_Config):
     num_to_keep: int | None = Field(
         default=None,
         ge=0,
+        le=LARGEST_COUNT,
         strict=True,
         description="How many checkpoints to keep: the best by score, or the newest if there is no score. Empty keeps all. From 1 on, "
         "the newest one is kept besides these, because a retry resumes from it. With 0, none is written: the newest one alone is "
@@ -218,12 +225,14 @@ class CheckpointConfig(_Config):
     max_staged: int = Field(
         default=16,
         ge=1,
+        le=LARGEST_COUNT,
         strict=True,
         description="How many checkpoints may wait on a worker's disk until the store has them. With more, report() waits.",
     )
     max_staged_gib: float = Field(
         default=32.0,
         gt=0,
+        le=LONGEST_S,
         description="How many GiB such checkpoints may take together. With more, report() waits. One may always wait.",
     )
 
@@ -252,6 +261,7 @@ class FailureConfig(_Config):
     max_failures: int = Field(
         default=0,
         ge=-1,
+        le=LARGEST_COUNT,
         strict=True,
         description="Retries after a lost worker, an exception of the training function, a checkpoint that could not be saved, "
         "or a server that was away for too long. -1 retries for ever.",
@@ -259,6 +269,7 @@ class FailureConfig(_Config):
     max_preemptions: int = Field(
         default=-1,
         ge=-1,
+        le=LARGEST_COUNT,
         strict=True,
         description="Retries after a node was drained or lost, counted apart. -1 retries for ever.",
     )
@@ -271,6 +282,7 @@ class FailureConfig(_Config):
     mlflow_timeout_min: float = Field(
         default=10.0,
         ge=0,
+        le=LONGEST_S,
         description="Minutes to wait for MLflow when it is away or hangs. The training goes on meanwhile. If a checkpoint "
         "cannot be recorded by then, the attempt has failed.",
     )
@@ -307,6 +319,7 @@ class DivergenceConfig(_Config):
     patience: int = Field(
         default=3,
         ge=1,
+        le=LARGEST_COUNT,
         strict=True,
         description="How many reports in a row have to be beyond the limit. NaN and infinity are beyond any limit.",
     )
@@ -378,6 +391,7 @@ class RunConfig(_Config):
     max_time_s: float | None = Field(
         default=None,
         gt=0,
+        le=LONGEST_S,
         allow_inf_nan=False,
         description="Seconds that the training may take, in all its attempts together, also after a restart. They count while "
         "its workers run, but not while it waits for room or for a retry. Then it ends at its next report, or, if none comes "

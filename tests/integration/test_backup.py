@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import stat
 import threading
 import time
 from contextlib import closing
@@ -29,6 +30,7 @@ from trainlib._registry.store import current_store
 from trainlib.errors import FormatError
 
 FILES = 5
+PRIVATE = [0o700, 0o600, 0o600]
 
 
 @pytest.fixture
@@ -93,9 +95,13 @@ def test_a_home_in_use_is_copied_and_goes_on_elsewhere(own_home, tmp_path, monke
     training.join()
 
     for copy in copies:
+        assert [stat.S_IMODE((copy / name).stat().st_mode) for name in (".", "mlflow.db", "prefect.db")] == PRIVATE
+        (copy / "home").chmod(0o755)
         elsewhere = tmp_path / f"restored from {copy.name}"
         restored = put_back(copy, elsewhere, elsewhere / "prefect" / "prefect.db")
         assert restored.checkpoints >= 1
+        private = (elsewhere, elsewhere / "mlflow.db", elsewhere / "prefect" / "prefect.db")
+        assert [stat.S_IMODE(path.stat().st_mode) for path in private] == PRIVATE
         monkeypatch.setenv("TRAINLIB_HOME", str(elsewhere))
         again = begin()
         assert again.run_id == run.run_id, "it counts as interrupted, also while the first one lives"

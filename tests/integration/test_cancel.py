@@ -13,9 +13,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from prefect import flow, runtime
+from prefect import flow, runtime, task
 from prefect.client.orchestration import get_client
-from prefect.states import AwaitingRetry, Cancelled, Cancelling, Suspended
+from prefect.states import AwaitingRetry, Cancelling, Suspended
 
 from tests.integration import flaky_store
 from tests.integration.leftovers import assert_nothing_left_behind
@@ -142,39 +142,39 @@ def test_a_training_that_is_ended_keeps_the_checkpoints_that_are_being_uploaded(
         assert result.metrics["start"] == 2, "from its newest checkpoint"
 
 
+@pytest.mark.parametrize("where", ["in its main thread", "in a task of its own"])
 def test_a_training_ends_when_a_flow_that_called_it_is_cancelled(
-    folder, interrupt, registry, newest_run, flow_state, capsys
+    folder, interrupt, registry, newest_run, flow_state, capsys, where
 ):
-    name = f"caller-cancelled-{os.getpid()}"
-    raised: list[BaseException] = []
+    name = f"caller-cancelled-{where}-{os.getpid()}"
 
     @flow
     def inner() -> None:
-        try:
-            DataParallelTrainer(
-                train_func, train_loop_config={"folder": str(folder)}, run_config=run_config(name)
-            ).fit()
-        except TrainingCancelledError as error:
-            raised.append(error)
+        DataParallelTrainer(train_func, train_loop_config={"folder": str(folder)}, run_config=run_config(name)).fit()
+
+    @task
+    def step() -> None:
+        inner()
 
     @flow(flow_run_name="nightly")
-    def outer() -> Any:
+    def outer() -> None:
         (folder / "caller").write_text(str(runtime.flow_run.id))
-        inner()
-        return Cancelled() if raised else None
+        if where == "in its main thread":
+            inner()
+        else:
+            step.submit().result()
 
     embedded.start()
     embedded.wait()
     sent = interrupt(name, "cancel the caller")
-    outer(return_state=True)
+    with pytest.raises(TrainingCancelledError, match="'nightly'"):
+        outer()
     assert time.monotonic() - sent[0] < WITHIN_S
-    (error,) = raised
-    assert "'nightly'" in str(error)
     run = newest_run(name)
     assert saved(registry, run) == [0, 1]
     assert run.info.status == "KILLED"
     assert flow_state(run.data.tags["trainlib.flow_run_id"]) == "CANCELLED"
-    assert flow_state((folder / "caller").read_text()) == "CANCELLED"
+    assert flow_state((folder / "caller").read_text()) == "CANCELLED", "and not Cancelling for good"
     assert "could not be saved" not in capsys.readouterr().err
     assert_nothing_left_behind()
 
@@ -274,10 +274,17 @@ def test_a_sweep_that_is_cancelled_keeps_the_checkpoints_of_its_trials(
 
 SERVE = """
     import prefect
+    from tests.integration.test_cancel import run_config, train_func
+    from trainlib import DataParallelTrainer
     from trainlib.flows import sweep, train
 
+    @prefect.flow
+    def nightly(folder: str, name: str) -> None:
+        config = {"folder": folder, "x": "nightly"}
+        DataParallelTrainer(train_func, train_loop_config=config, run_config=run_config(name)).fit()
+
     if __name__ == "__main__":
-        prefect.serve(train.to_deployment("cancelled"), sweep.to_deployment("cancelled"))
+        prefect.serve(*(each.to_deployment("cancelled") for each in (train, sweep, nightly)))
 """
 
 
@@ -306,14 +313,18 @@ def test_runs_of_deployments_are_suspended_resumed_cancelled_and_retried_as_in_t
         }
         for flow, name in names.items()
     }
-    with get_client(sync_client=True) as client:
-        served.wait_for(lambda: "Your deployments are being served" in served.output)
-        for flow, given in parameters.items():
-            deployment = client.read_deployment_by_name(f"{flow}/cancelled")
-            client.create_flow_run_from_deployment(deployment.id, parameters=given)
 
-    def wait_until_reported() -> None:
-        served.wait_for(lambda: len(list(folder.glob("reported-*"))) == 3)
+    def start(name: str, given: dict[str, Any]) -> str:
+        with get_client(sync_client=True) as client:
+            deployment = client.read_deployment_by_name(f"{name}/cancelled")
+            return str(client.create_flow_run_from_deployment(deployment.id, parameters=given).id)
+
+    served.wait_for(lambda: "Your deployments are being served" in served.output)
+    for each, given in parameters.items():
+        start(each, given)
+
+    def wait_until_reported(trainings: int = 3) -> None:
+        served.wait_for(lambda: len(list(folder.glob("reported-*"))) == trainings)
         for reported in folder.glob("reported-*"):
             reported.unlink()
 
@@ -343,15 +354,24 @@ def test_runs_of_deployments_are_suspended_resumed_cancelled_and_retried_as_in_t
             assert "Resume goes on from the newest checkpoint" in state.message
             client.resume_flow_run(UUID(flow_run))
 
-    wait_until_reported()
+    # A flow of the user's own, which calls fit(), is cancelled with them.
+    called = f"cancelled-in-a-deployment-{os.getpid()}"
+    caller = start("nightly", {"folder": str(folder), "name": called})
+    wait_until_reported(4)
     sent = time.monotonic()
-    for flow_run in flow_runs:
+    for flow_run in (*flow_runs, caller):
         cancel(flow_run)
-    served.wait_for(lambda: served.output.count("was terminated") == 2)
+    served.wait_for(lambda: served.output.count("was terminated") == 3)
     assert time.monotonic() - sent < WITHIN_S
     # The runner looks every 3 s whether the processes have ended, which end their connections to Ray first.
-    served.wait_for(lambda: {flow_state(flow_run) for flow_run in flow_runs} == {"CANCELLED"}, timeout=20)
+    served.wait_for(lambda: {flow_state(flow_run) for flow_run in (*flow_runs, caller)} == {"CANCELLED"}, timeout=20)
     assert_all_are("KILLED")
+    assert newest_run(called).info.status == "KILLED"
+    assert saved(registry, newest_run(called)) == [0, 1]
+    assert flow_state(newest_run(called).data.tags["trainlib.flow_run_id"]) == "CANCELLED"
+    with get_client(sync_client=True) as client:
+        states = [state.type.value for state in client.read_flow_run_states(UUID(caller))]
+    assert "CRASHED" not in states, "or whoever is told of crashes would be told of this one"
     assert '"outcome": "suspended"' in newest_run(names["train"]).data.tags["trainlib.attempt.001"]
     assert '"outcome": "cancelled"' in newest_run(names["train"]).data.tags["trainlib.attempt.002"]
 
@@ -368,9 +388,10 @@ def test_runs_of_deployments_are_suspended_resumed_cancelled_and_retried_as_in_t
             assert "CRASHED" not in states, states
     assert "could not be saved" not in served.output
     titles = [f"{names['train']} · 1 worker", f"{names['sweep']} · 2 trials"]
-    served.wait_for(lambda: len(webhook.posts) >= 4, timeout=20)
-    posted = sorted(post["subject"] for post in webhook.posts)
-    assert posted == sorted(f"{how}: {title}" for how in ("Cancelled", "Completed") for title in titles)
+    posts = [f"{how}: {title}" for how in ("Cancelled", "Completed") for title in titles]
+    posts.append(f"Cancelled: {called} · 1 worker")
+    served.wait_for(lambda: len(webhook.posts) >= len(posts), timeout=20)
+    assert sorted(post["subject"] for post in webhook.posts) == sorted(posts)
     (of_training,) = (post["body"] for post in webhook.posts if post["subject"] == f"Completed: {titles[0]}")
     assert of_training.startswith("Finished · last ")
     assert f"/runs/flow-run/{flow_runs[0]}" in of_training

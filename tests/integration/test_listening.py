@@ -1,4 +1,4 @@
-"""Where the processes of a training listen. Nobody outside of the machine can reach any of them."""
+"""Where the processes of a training listen, and what they send: nobody outside of the machine hears of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import socket
 
 import psutil
 import pytest
+from prefect.client.orchestration import get_client
+from ray._common.usage.usage_lib import usage_stats_enabled
 
 from tests.integration import backends
-from trainlib import ScalingConfig, session
+from trainlib import DataParallelTrainer, RunConfig, ScalingConfig, session
 from trainlib.lightgbm import LightGBMTrainer, get_network_params
 from trainlib.xgboost import XGBoostTrainer
 
@@ -97,3 +99,19 @@ def test_what_is_started_around_a_training_listens_on_loopback_only():
         beyond[f"{name} {process.pid}"] = [each for each in addresses if each not in ("127.0.0.1", "::1")]
     assert any(name.startswith("gcs_server") for name in beyond), beyond
     assert not any(beyond.values()), beyond
+
+
+def test_usage_statistics_of_ray_prefect_and_mlflow_are_off():
+    """In whatever trainlib starts. The environment of this process says nothing about them."""
+    result = DataParallelTrainer(usage_statistics, run_config=RunConfig(verbose=0)).fit()
+    assert result.returned == [{"Ray": False, "MLflow": False}]
+    assert not usage_stats_enabled()
+    with get_client(sync_client=True) as client:
+        settings = client._client.get("/admin/settings").json()
+    assert settings["server"]["analytics_enabled"] is False
+
+
+def usage_statistics(config: dict) -> dict[str, bool]:
+    from mlflow.telemetry import get_telemetry_client
+
+    return {"Ray": usage_stats_enabled(), "MLflow": get_telemetry_client() is not None}

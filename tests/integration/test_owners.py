@@ -244,11 +244,12 @@ def test_an_owner_that_has_lost_its_run_stops_writing(registry, monkeypatch):
     assert registry.get_run(run.run_id).info.status == "RUNNING", "its end is for the new owner to tell"
 
 
-def test_the_stacks_of_a_training_on_another_machine_are_to_be_read_there(registry):
+def test_the_stacks_of_a_training_on_another_machine_and_no_cluster_that_is_known_are_to_be_read_there(registry):
     run = opened("stacks-elsewhere")
     registry.log_param(run.run_id, tags.owner(2), str(ELSEWHERE))
     with pytest.raises(
-        RunNotReachableError, match=f"process 7 on another-host, .*`ssh another-host trainlib stacks {run.run_id}`"
+        RunNotReachableError,
+        match=f"process 7 on another-host.* RAY_ADDRESS .*`ssh another-host trainlib stacks {run.run_id}`",
     ):
         list(stacks_of(run.run_id))
     run.lease.abandon()

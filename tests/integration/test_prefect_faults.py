@@ -17,6 +17,7 @@ from uuid import UUID
 import psutil
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 
 from tests import process_logs
 from trainlib.tasks._prefect_server import answers
@@ -94,8 +95,9 @@ class Trainings:
 def trainings(driver: Callable, tmp_path: Path) -> Callable[..., Trainings]:
     """Starts a script whose trainings each wait so many seconds at their end for a server that does not answer."""
 
-    def start(waits_s: list[float], *args: str, **options: Any) -> Trainings:
-        return Trainings(driver(SCRIPT, str(tmp_path), json.dumps(waits_s), *args, **options), tmp_path)
+    def start(waits_s: list[float], *args: str, folder: Path = tmp_path, **options: Any) -> Trainings:
+        folder.mkdir(exist_ok=True)
+        return Trainings(driver(SCRIPT, str(folder), json.dumps(waits_s), *args, **options), folder)
 
     return start
 
@@ -110,6 +112,13 @@ def wait_until_told(flow_run_id: str, timeout: float) -> None:
         while (state := client.read_flow_run(UUID(flow_run_id)).state) is None or not state.is_completed():
             assert time.monotonic() < deadline, f"waited {timeout} s, and it is {state}"
             time.sleep(0.5)
+
+
+def task_states(flow_run_id: str) -> list[str]:
+    """The states of a flow run's tasks, as Prefect shows them."""
+    of_run = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(flow_run_id)]))
+    with get_client(sync_client=True) as client:
+        return [str(task.state.type.value) for task in client.read_task_runs(flow_run_filter=of_run) if task.state]
 
 
 def server_of(pid: int) -> psutil.Process:
@@ -175,11 +184,16 @@ def free_port() -> int:
 def test_a_training_does_not_mind_a_server_of_somebody_else_that_hangs_or_is_gone(
     trainings: Callable, flow_state: Callable, free_port: int, tmp_path: Path
 ):
-    """It hangs at the end of the first training, and is gone when the second one is due to be retried."""
-    wait_s = 2.0
+    """It hangs at the end of the first training, and is gone when the second one is due to be retried.
+
+    Beside them, somebody ends another training while it is gone.
+    """
+    wait_s, address = 2.0, f"http://127.0.0.1:{free_port}/api"
     with prefect_server(free_port, tmp_path / "server.log") as server:
-        script = trainings([wait_s, wait_s], "1", PREFECT_API_URL=f"http://127.0.0.1:{free_port}/api")
+        script = trainings([wait_s, wait_s], "1", PREFECT_API_URL=address)
         script.wait_for(0)
+        ended = trainings([wait_s], folder=tmp_path / "ended", PREFECT_API_URL=address)
+        ended.wait_for(0)
         server.send_signal(signal.SIGSTOP)
         hung = script.end(0)
         assert wait_s < hung["ended_after"] < wait_s + 10, "it is waited for, and not longer"
@@ -187,6 +201,10 @@ def test_a_training_does_not_mind_a_server_of_somebody_else_that_hangs_or_is_gon
         server.send_signal(signal.SIGCONT)
         script.wait_for(1)
         wait_until_told(hung["flow_run"], timeout=10)
+    sent = time.monotonic()
+    ended.process.process.send_signal(signal.SIGTERM)
+    assert ended.process.wait() == 128 + signal.SIGTERM, ended.process.output
+    assert time.monotonic() - sent < 10, ended.process.output
     script.tell("die-1")
     script.process.wait_for(lambda: "A retry is due, but the Prefect server does not answer" in script.process.output)
     script.process.wait_for(lambda: "The training goes on without it" in script.process.output)
@@ -195,7 +213,10 @@ def test_a_training_does_not_mind_a_server_of_somebody_else_that_hangs_or_is_gon
     assert wait_s < gone["ended_after"] < wait_s + 10
     flow_state(gone["flow_run"])  # finds a server that knows the run, as the next training does
     wait_until_told(gone["flow_run"], timeout=10)
+    assert set(task_states(gone["flow_run"])) == {"COMPLETED"}, "and not Running for good"
+    left = time.monotonic()
     script.tell("exit")
     assert script.process.wait() == 0, script.process.output
+    assert time.monotonic() - left < 10, "it does not try to tell its server the rest"
     assert "Traceback" not in script.process.output
     assert "failed to process" not in script.process.output

@@ -55,6 +55,24 @@ def test_a_training_is_run_again_or_it_is_said_what_changed(tmp_path, capfd, reg
     assert anyway.data.metrics["sum"] == 18
 
 
+def seeds_itself(config: dict) -> None:
+    import torch
+
+    torch.manual_seed(11 + session.get_world_rank())
+    session.report({"drawn": torch.rand(1).item()})
+
+
+def test_the_seed_that_a_function_sets_by_itself_is_recorded(registry):
+    trainer = DataParallelTrainer(
+        seeds_itself, scaling_config=ScalingConfig(num_workers=2), run_config=RunConfig(name="seeded", verbose=0)
+    )
+    first = trainer.fit()
+    assert registry.get_run(first.run_id).data.tags["trainlib.seeds"] == '{"0": 11, "1": 12}'
+    plan = plan_rerun(first.run_id)
+    assert (plan.changes, plan.remarks) == ([], [])
+    assert plan.trainer.fit().metrics["drawn"] == first.metrics["drawn"]
+
+
 def test_a_run_that_does_not_exist():
     with pytest.raises(RunNotFoundError):
         plan_rerun("no such run")

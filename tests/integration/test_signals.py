@@ -76,10 +76,20 @@ def assert_stacks_are_told(name: str, rank_zero: int, capsys) -> None:
     assert told.count("time.sleep(float(Path(config") == 2, told
 
 
+def assert_stacks_are_told_elsewhere(name: str, rank_zero: int, capsys, monkeypatch) -> None:
+    """A process of another machine, as this one is by another name, can ask through the cluster."""
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "gethostname", lambda: "elsewhere")
+        assert cli.main(["stacks", name]) == 0
+    told = capsys.readouterr().out
+    assert f"\nrank 0 ({socket.gethostname()}, pid {rank_zero})\nTraining function (thread 0x" in told
+    assert told.count("time.sleep(float(Path(config") == 2, told
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_ends_a_training_cleanly_and_it_goes_on(
-    driver, run_here, tmp_path, newest_run, flow_state, curve, capsys, number
+    driver, run_here, tmp_path, newest_run, flow_state, curve, capsys, monkeypatch, number
 ):
     """Ctrl-C one with everything of its own, and SIGTERM one that has joined a Prefect server and a Ray."""
     name = f"signalled-{number.name}-{os.getpid()}"
@@ -90,6 +100,9 @@ def test_a_signal_ends_a_training_cleanly_and_it_goes_on(
     worker = int(alive.read_text().split()[1])
     if own:
         assert_stacks_are_told(name, worker, capsys)
+    else:
+        Path(f"{alive}.pause").write_text("30")  # so that it is not over by then
+        assert_stacks_are_told_elsewhere(name, worker, capsys, monkeypatch)
 
     sent = time.monotonic()
     process.process.send_signal(number)

@@ -29,3 +29,10 @@ def test_whoever_runs_the_deployment_can_allow_modules(monkeypatch):
     monkeypatch.setitem(sys.modules, "emails", SimpleNamespace(train=print))  # it only sounds like an allowed one
     with pytest.raises(ValueError, match=f"allow its module where the flow runs: {MODULES}=emails"):
         load_trainable("emails:train")
+
+
+@pytest.mark.parametrize("path", ["json:codecs.open", "json:codecs.builtins.exec", "json:detect_encoding.__globals__"])
+def test_a_module_that_is_allowed_does_not_open_those_that_it_imports(path, monkeypatch):
+    monkeypatch.setenv(MODULES, "json")
+    with pytest.raises(ValueError, match="is not marked as a training function"):
+        load_trainable(path)

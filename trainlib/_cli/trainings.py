@@ -147,8 +147,9 @@ def cancel(
 def stacks(run: RunArgument, is_json: Json = False) -> None:
     """Print what every rank of a running training is doing.
 
-    The Python stacks of all ranks of a training that runs on this machine, with its workers here or on a cluster: all threads,
-    the one of the training function first. The training goes on undisturbed. Of a sweep, all trials that run are shown.
+    The Python stacks of all ranks of a training that runs on this machine, with its workers here or on a cluster, or on another
+    machine, if RAY_ADDRESS names its cluster: all threads, the one of the training function first. The training goes on
+    undisturbed. Of a sweep, all trials that run are shown.
     """
     from trainlib._stacks import stacks_of
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from trainlib._bounds import LARGEST_SEED
 from trainlib._secrets import require_no_password
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class SplitSpec(BaseModel):
     size: float = Field(
         default=0.2, description="The share of rows for validation, between 0 and 1.", json_schema_extra={"position": 2}
     )
-    seed: int = Field(default=0, description="What a shuffle starts from.", json_schema_extra={"position": 3})
+    seed: int = Field(
+        default=0, ge=0, le=LARGEST_SEED, description="What a shuffle starts from.", json_schema_extra={"position": 3}
+    )
     test_size: float = Field(
         default=0.0,
         description="The share of rows that are held out: neither training nor the selection of checkpoints sees them. 0 holds "

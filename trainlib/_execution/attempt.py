@@ -20,6 +20,7 @@ from trainlib._execution.events import AttemptEvent, DataOpened, Note, Report, S
 from trainlib._execution.group import WorkerGroup
 from trainlib._execution.missing import advice, missing_module, setup_problem
 from trainlib._execution.plan import AttemptPlan
+from trainlib._execution.stacks.board import noted
 from trainlib._execution.stacks.desk import StacksDesk
 from trainlib._execution.waiting import cancelled_by, gather, pause
 from trainlib.errors import CapacityError, RayLostError, TrainingFailedError, TrainlibError
@@ -201,10 +202,12 @@ class Attempt:
             self._rank_zero = self._group.members[0].actor
             if self._desk is not None:
                 self._desk.watch(self._group.members)
+            workers = [member.facts for member in self._group.members]
+            self._resources.enter_context(noted(plan.assignment.context.run_id, workers))
             if self._backend.share_cuda_visible_devices:
                 self._group.share_gpus()
             self._backend.on_start(self._group, plan.backend)
-        yield Started([member.facts for member in self._group.members])
+        yield Started(workers)
         with self._explains_setup_failures():
             self._backend.on_training_start(self._group, plan.backend)
             if plan.spares:

@@ -90,6 +90,22 @@ def connect(runtime_env: RuntimeEnv | None = None) -> None:
         )  # also where the user has called ray.init(): Ray's own first prints a page
 
 
+def join() -> bool:
+    """Connect to the Ray that there is, without sending any code there. Gives False if there is none: then none is started.
+
+    Raises:
+        ConnectionFailedError: nobody answers at ``RAY_ADDRESS``.
+    """
+    with _lock:
+        if ray.is_initialized():
+            return True
+        address = _address()
+        if address:
+            _require_answer_now()
+            _connect_to(address, None, sends_code=False)
+        return bool(address)
+
+
 def start() -> None:
     """Start a Ray of this process's own, whatever else there is to join."""
     with _lock:
@@ -101,13 +117,16 @@ def _connect(runtime_env: RuntimeEnv | None) -> None:
     _connect_to(_address(), runtime_env)
 
 
-def _connect_to(address: str, runtime_env: RuntimeEnv | None) -> None:
+def _connect_to(address: str, runtime_env: RuntimeEnv | None, *, sends_code: bool = True) -> None:
     # In a thread, because in the main one ray.init() would replace the SIGTERM handler, and a cancelled
     # flow run would be recorded as a crash. The thread has to stay: Ray's processes are started so that
     # they end with the thread that started them.
     connected: Future[None] = Future()
     threading.Thread(
-        target=_connect_and_stay, args=(address, runtime_env, connected), name="ray-connection", daemon=True
+        target=_connect_and_stay,
+        args=(address, runtime_env, sends_code, connected),
+        name="ray-connection",
+        daemon=True,
     ).start()
     connected.result()
 
@@ -284,10 +303,10 @@ def _is_lost(node: dict[str, Any]) -> bool:
     return False
 
 
-def _connect_and_stay(address: str, runtime_env: RuntimeEnv | None, connected: Future[None]) -> None:
+def _connect_and_stay(address: str, runtime_env: RuntimeEnv | None, sends_code: bool, connected: Future[None]) -> None:
     try:
         with signal_handlers.kept(signal.SIGTERM):  # Ray's own prints a page, and ends the process
-            _init(address, runtime_env)
+            _init(address, runtime_env, sends_code)
     except BaseException as error:
         connected.set_exception(error)
         return
@@ -295,7 +314,7 @@ def _connect_and_stay(address: str, runtime_env: RuntimeEnv | None, connected: F
     threading.Event().wait()
 
 
-def _init(address: str, runtime_env: RuntimeEnv | None) -> None:
+def _init(address: str, runtime_env: RuntimeEnv | None, sends_code: bool) -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)  # its start-up notices are nothing a user can act on
     # Nor are the raylet's pages about a lost worker, which log_to_driver does not turn off: the attempt tells.
     ray._private.worker._worker_logs_enabled = False
@@ -311,9 +330,9 @@ def _init(address: str, runtime_env: RuntimeEnv | None) -> None:
             liveness.expect_no_return()
         elif _is_on_loopback_only(address):
             with only_loopback():
-                _join(address, remote_env.for_job(address, runtime_env))
+                _join(address, remote_env.for_job(address, runtime_env) if sends_code else None)
         else:
-            _join(address, remote_env.for_job(address, runtime_env))
+            _join(address, remote_env.for_job(address, runtime_env) if sends_code else None)
     except (CodeTooLargeError, InvalidArgumentError):
         raise
     except Exception as error:  # as bare as this is what Ray raises when its processes are too slow to start

@@ -37,7 +37,7 @@ def write_snapshot(checkpoint: Checkpoint, folder: Path, index: int, preprocesso
     if preprocessor is not None:
         with open(folder / PREPROCESSOR_FILE, "wb") as file:
             dump(preprocessor, file)
-    if not any(folder.iterdir()):  # most stores have no empty folders
+    if not storage.has_files(folder):  # most stores have no empty folders
         raise _is_empty(checkpoint)
 
 

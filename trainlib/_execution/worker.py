@@ -24,6 +24,7 @@ from trainlib._execution.events import Failed, Finished, WorkerEvent
 from trainlib._execution.gpus import gpu_order
 from trainlib._execution.latest_checkpoints import LatestCheckpoint, Place
 from trainlib._execution.outbox import Outbox, prints_into
+from trainlib._execution.own_seed import recording_own_seed
 from trainlib._execution.pool.script import Script, replace_environment
 from trainlib._execution.reset import fresh_imports, process_state
 from trainlib._execution.reset.left_behind import Handover
@@ -131,7 +132,11 @@ class Worker:
         session.enter(running)
         outcome: WorkerEvent
         try:
-            with prints_into(self._outbox), running.directory.entered(running.context.world_rank):
+            with (
+                prints_into(self._outbox),
+                running.directory.entered(running.context.world_rank),
+                recording_own_seed(running),
+            ):
                 value = pickle.loads(function)()
             outcome = Finished(_portable(value), running.reports)
         except StopTraining:

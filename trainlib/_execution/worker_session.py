@@ -93,6 +93,8 @@ class WorkerSession:
         self.in_step = assignment.in_step
         self._max_lead = 0 if assignment.in_step else MAX_LEAD
         self._assignment = assignment
+        self.has_seed = False
+        """Whether the function has recorded the seed of its random numbers."""
         self._outbox = outbox
         self._iteration = assignment.iterations_done
         self._next_checkpoint = assignment.next_checkpoint
@@ -169,6 +171,7 @@ class WorkerSession:
         )
 
     def seeded(self, seed: int) -> None:
+        self.has_seed = True
         self._outbox.put(Seeded(seed))
 
     def send_file(self, name: str, content: bytes) -> None:

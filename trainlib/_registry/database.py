@@ -16,7 +16,8 @@ _COPY_TIMEOUT_S = 60.0
 
 def copy_database(source: Path, target: Path) -> None:
     """Copy an SQLite database as it is at one moment. Other processes may read and write it meanwhile."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    templates.make_private(target)
     with (
         closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=_COPY_TIMEOUT_S)) as from_,
         closing(sqlite3.connect(target)) as to,

@@ -31,7 +31,7 @@ class Environment:
     commit: str | None = None
     """What was checked out in the working directory."""
     diff: str | None = None
-    """What was changed there since, and not committed. Secrets in it are masked."""
+    """What was changed there since, and not committed, with new files of code. Secrets in it are masked."""
     seeds: Mapping[str, str] = field(default_factory=dict)
     """The variables by which Python and the frameworks are seeded from outside."""
 
@@ -79,7 +79,7 @@ def _differs(name: str, then: str | None, now: str | None, missing: str = "not i
 @cache
 def _in(folder: str) -> Environment:
     commit = _git(folder, "rev-parse", "HEAD")
-    diff = _git(folder, "diff", "HEAD", "--no-color", "--no-ext-diff") if commit is not None else None
+    diff = _changes(folder) if commit is not None else None
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
@@ -89,6 +89,20 @@ def _in(folder: str) -> Environment:
         diff=masked_text(diff[: 2 * _LONGEST_DIFF])[:_LONGEST_DIFF] if diff else None,
         seeds={name: os.environ[name] for name in ("PYTHONHASHSEED", "PL_GLOBAL_SEED") if name in os.environ},
     )
+
+
+def _changes(folder: str) -> str:
+    """What differs from the commit: changed files, and new files of code that nobody has added yet."""
+    changes = [_git(folder, "diff", "HEAD", "--no-color", "--no-ext-diff") or ""]
+    root = _git(folder, "rev-parse", "--show-toplevel") or folder
+    new = _git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py") or ""
+    for name in sorted(filter(None, new.split("\0"))):
+        if sum(map(len, changes)) > 2 * _LONGEST_DIFF:
+            break
+        with contextlib.suppress(OSError), open(os.path.join(root, name), errors="replace") as file:
+            added = "".join(f"+{line}" for line in file.read(2 * _LONGEST_DIFF).splitlines(keepends=True))
+            changes.append(f"diff --git a/{name} b/{name}\nnew file\n{added}")
+    return "\n".join(filter(None, changes))
 
 
 def _packages() -> dict[str, str]:

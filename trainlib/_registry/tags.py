@@ -41,7 +41,7 @@ FORMAT = "trainlib.format"
 FRAMEWORK = "trainlib.framework"
 """The framework of the backend, such as ``torch``."""
 SEEDS = "trainlib.seeds"
-"""The seeds that ranks have set with ``enable_reproducibility()``, by rank, as JSON."""
+"""The seeds that ranks have set with ``enable_reproducibility()`` or ``torch.manual_seed()``, by rank, as JSON."""
 ATTEMPTS = "trainlib.attempts"
 """How many attempts have been recorded."""
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 
-__all__ = ["MAKE", "PACKAGES", "create", "dump", "revision", "template"]
+__all__ = ["MAKE", "PACKAGES", "create", "dump", "make_private", "revision", "template"]
 
 PACKAGES = ("mlflow", "prefect")
 MAKE = "python -m trainlib._schema"
@@ -27,6 +27,7 @@ def create(database: Path, package: str, version: str) -> bool:
         return False
     aside = database.with_name(f".{database.name}.{os.getpid()}")
     try:
+        make_private(aside)
         with closing(sqlite3.connect(aside)) as connection:
             connection.executescript(sql)
         os.link(aside, database)  # unlike a rename, it never replaces what somebody else has created meanwhile
@@ -35,6 +36,17 @@ def create(database: Path, package: str, version: str) -> bool:
     finally:
         aside.unlink(missing_ok=True)
     return True
+
+
+def make_private(database: Path) -> None:
+    """Let nobody but the user read a database file, which is made now if there is none. Files of other users stay as they are.
+
+    What SQLite puts beside it gets the same permissions.
+    """
+    os.close(os.open(database, os.O_RDWR | os.O_CREAT, 0o600))
+    found = database.stat()
+    if found.st_uid == os.getuid() and found.st_mode & 0o077:
+        database.chmod(0o600)
 
 
 def template(package: str, version: str) -> str | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
+from trainlib import _storage as storage
 from trainlib._lazy_rows import LazyRows, Row
 
 __all__ = ["FILE", "IN_MEMORY", "RowSpool", "RowsInFile", "SpooledRow"]
@@ -57,7 +59,8 @@ class RowSpool:
     def __init__(self, path: Path, earlier: Iterable[Row] = ()) -> None:
         """
         Args:
-            path: The file. What it has from an earlier process counts.
+            path: The file. What it has from an earlier process of this user counts. Rows may be pickles, which can run any code,
+                so one that somebody else has written is replaced.
             earlier: The rows of earlier processes as the registry has them, for those that are not in the file.
         """
         self._path = path
@@ -67,7 +70,8 @@ class RowSpool:
         self._common: Mapping[str, Any] = {}
         """What the last rows in the file have in common."""
         known = set()
-        if path.exists():
+        self._is_ours = not path.parent.exists() or (storage.is_own(path.parent) and _is_own_or_gone(path))
+        if self._is_ours and path.exists():
             for end, row in _lines(path):
                 self._end = end
                 self._common = row.get(_ATTEMPT, self._common)
@@ -90,6 +94,8 @@ class RowSpool:
 
     def _spill(self) -> None:
         """Move the rows to the file. If the disk is full, they stay, and this is tried again later."""
+        if not self._is_ours:
+            return
         common, lines = self._common, []
         for row in self._new:
             if row.common is not common:
@@ -159,6 +165,15 @@ class RowsInFile(LazyRows):
                 places[row[_KEY]] = begin, common
             begin = end
         return places
+
+
+def _is_own_or_gone(path: Path) -> bool:
+    """Whether a file is this user's. One of somebody else is deleted, if that can be done."""
+    with suppress(OSError):
+        if path.exists() and not storage.is_own(path):
+            path.unlink()
+        return True
+    return False
 
 
 def _line(row: Row) -> str:

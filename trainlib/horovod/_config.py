@@ -14,6 +14,7 @@ import psutil
 from pydantic import Field
 
 from trainlib import session
+from trainlib._bounds import LONGEST_S
 from trainlib._execution.backend import SHUTDOWN_S, Backend, BackendConfig
 from trainlib._execution.network import LOOPBACK, addresses_of, interface_with
 from trainlib._execution.ports import PortRange
@@ -48,13 +49,22 @@ class HorovodConfig(BackendConfig):
         "hvd.init(). Default: the function does it.",
     )
     timeout_s: int = Field(
-        default=300, gt=0, description="Seconds that a worker waits for others in hvd.init() and in a transfer."
+        default=300,
+        gt=0,
+        le=LONGEST_S,
+        description="Seconds that a worker waits for others in hvd.init() and in a transfer.",
     )
     stall_check_s: int = Field(
-        default=60, ge=0, description="Seconds until a rank that is missing in a collective is logged. 0: never."
+        default=60,
+        ge=0,
+        le=LONGEST_S,
+        description="Seconds until a rank that is missing in a collective is logged. 0: never.",
     )
     stall_shutdown_s: int = Field(
-        default=1800, ge=0, description="Seconds until a rank that is missing in a collective is an error. 0: never."
+        default=1800,
+        ge=0,
+        le=LONGEST_S,
+        description="Seconds until a rank that is missing in a collective is an error. 0: never.",
     )
     placement_group_timeout_s: float | None = Field(
         default=None,

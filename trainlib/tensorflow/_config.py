@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from trainlib._bounds import LONGEST_S
 from trainlib._execution.backend import SHUTDOWN_S, Backend, BackendConfig
 from trainlib._execution.network import addresses_of
 from trainlib._execution.ports import HeldPort, PortRange, first_free
@@ -34,7 +35,7 @@ class TensorflowConfig(BackendConfig):
     state_module: ClassVar[str | None] = "trainlib.tensorflow._state"
 
     timeout_s: int = Field(
-        default=1800, gt=0, description="Seconds until a collective that makes no progress is an error."
+        default=1800, gt=0, le=LONGEST_S, description="Seconds until a collective that makes no progress is an error."
     )
     port_range: PortRange | None = Field(
         default=None, description="First and last port that workers may listen on. Default: any free port."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from trainlib._bounds import LONGEST_S
 from trainlib._execution.backend import SHUTDOWN_S, Backend, BackendConfig
 from trainlib._execution.network import addresses_of, interface_with, listen
 from trainlib._execution.waiting import gather
@@ -40,7 +41,9 @@ class TorchConfig(BackendConfig):
         default="env",
         description="How workers find each other. 'env' also sets MASTER_ADDR and MASTER_PORT for the training function.",
     )
-    timeout_s: int = Field(default=1800, gt=0, description="Seconds until a collective that hangs is an error.")
+    timeout_s: int = Field(
+        default=1800, gt=0, le=LONGEST_S, description="Seconds until a collective that hangs is an error."
+    )
 
     @property
     def backend_cls(self) -> type[Backend]:

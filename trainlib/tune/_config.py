@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from trainlib._bounds import LARGEST_COUNT, LARGEST_SEED
 from trainlib._positional import PositionalSettings
 from trainlib._ray_objects import described
 from trainlib.tune._search import SearchName
@@ -68,11 +69,14 @@ class TuneConfig(PositionalSettings):
     mode: Literal["max", "min"] | None = Field(default=None, description="Whether a high or a low value is better.")
     num_samples: int = Field(
         default=1,
+        le=LARGEST_COUNT,
         strict=True,
         description="How many trials to run. With a grid, how often to run each of its points. -1: until time_budget_s is over.",
     )
     max_concurrent_trials: int | None = Field(
-        default=None, description="How many trials may run at once. Default: as many as fit on the cluster."
+        default=None,
+        le=LARGEST_COUNT,
+        description="How many trials may run at once. Default: as many as fit on the cluster.",
     )
     search_alg: Annotated[Any, SkipValidation, _dropdown(SearchName)] = Field(
         default="random", description="How values are chosen: random, tpe, cmaes, gp, or in Python any Optuna sampler."
@@ -83,7 +87,10 @@ class TuneConfig(PositionalSettings):
     )
     time_budget_s: float | None = Field(default=None, description="The sweep ends after this many seconds.")
     seed: int | None = Field(
-        default=None, description="With the same seed, a sweep chooses the same values again. Default: random."
+        default=None,
+        ge=0,
+        le=LARGEST_SEED,
+        description="With the same seed, a sweep chooses the same values again. Default: random.",
     )
     trial_name_creator: Annotated[Any, SkipValidation, SkipJsonSchema()] = Field(
         default=None, exclude=True, description="A function that takes a trial and returns its name."

@@ -14,7 +14,7 @@ from trainlib import Checkpoint, CheckpointConfig
 from trainlib._execution.events import Report
 from trainlib._execution.held import Held
 from trainlib._execution.outbox import Outbox
-from trainlib._execution.snapshots import linked_copy, pack_snapshot
+from trainlib._execution.snapshots import linked_copy, pack_snapshot, write_snapshot
 from trainlib._execution.worker_session import Assignment, WorkerSession
 from trainlib._registry.kept_checkpoints import KeptCheckpoints
 from trainlib._registry.retention import SavedCheckpoint
@@ -187,3 +187,18 @@ def test_a_session_that_writes_no_checkpoints_deletes_no_folder(tmp_path, monkey
     session, _ = session_of(None)
     session.clear_staging()
     assert tmp_path.exists()
+
+
+@pytest.mark.parametrize("folders", [[], ["weights/layer"]], ids=["nothing", "empty folders"])
+def test_a_directory_without_files_is_refused(tmp_path, folders):
+    """Remote stores have no empty folders: nobody could read such a checkpoint there."""
+    source = tmp_path / "empty"
+    for folder in ("", *folders):
+        (source / folder).mkdir(parents=True, exist_ok=True)
+    checkpoint = Checkpoint.from_directory(source)
+    with pytest.raises(ValueError, match=r"is empty: write the checkpoint's files before report\(\)"):
+        write_snapshot(checkpoint, tmp_path / "staged", 0, None)
+    with pytest.raises(ValueError, match=r"is empty: write the checkpoint's files before report\(\)"):
+        pack_snapshot(checkpoint, 0, None)
+    with pytest.raises(ValueError, match="has no files in it, so nobody could read it at memory://bucket/empty"):
+        checkpoint.to_uri("memory://bucket/empty")

@@ -44,6 +44,34 @@ def test_code_that_is_not_committed_counts(tmp_path, monkeypatch):
     assert committed.differences(changed) == ["what was changed in the code without being committed is not the same"]
 
 
+def test_new_files_of_code_count_too(tmp_path, monkeypatch):
+    """Also those that nobody has added yet, in the whole repository. Other files, such as results, do not."""
+    subprocess.run(["git", "init"], cwd=tmp_path, check=True, capture_output=True)
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    subprocess.run(
+        ["git", *who, "commit", "--allow-empty", "-m", "begin"], cwd=tmp_path, check=True, capture_output=True
+    )
+    (tmp_path / ".gitignore").write_text("ignored.py\n")
+    (tmp_path / "ignored.py").write_text("ignored = 1\n")
+    (tmp_path / "my model.py").write_text('depth = 4\npassword = "hunter2"\n')
+    (tmp_path / "results.csv").write_text("loss\n0.5\n")
+    seen = []
+    for number in range(3):
+        folder = tmp_path / f"sub {number}"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        if number == 1:
+            (tmp_path / "results.csv").write_text("loss\n0.4\n")
+        elif number == 2:
+            (tmp_path / "my model.py").write_text("depth = 5\n")
+        seen.append(Environment.here())
+    assert "my model.py" in seen[0].diff
+    assert "+depth = 4" in seen[0].diff
+    assert not any(text in seen[0].diff for text in ("hunter2", "ignored = 1", "loss"))
+    assert seen[0].differences(seen[1]) == []
+    assert seen[0].differences(seen[2]) == ["what was changed in the code without being committed is not the same"]
+
+
 def test_every_difference_is_named():
     here = Environment.here()
     other = replace(here, python="2.7.18", seeds={"PYTHONHASHSEED": "1"})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from trainlib import _storage as storage
 from trainlib._execution.events import Report
 from trainlib._execution.worker import WorkerFacts
 from trainlib._training.history import FILLED_IN, History
-from trainlib._training.history_rows import IN_MEMORY, RowSpool
+from trainlib._training.history_rows import IN_MEMORY, RowSpool, _line
 from trainlib.result import Result
 
 
@@ -216,3 +218,28 @@ def test_a_process_that_fails_before_its_first_report_gives_the_last_result_of_a
     assert (so_far["loss"], so_far["training_iteration"], so_far["config"]) == (0.25, 2, {"lr": 0.1})
     assert history.finished() == {**so_far, "done": True}
     assert begin(tmp_path / "none").so_far() == begin(tmp_path / "none").finished() == {}
+
+
+class Planted:
+    """Notes that it was loaded."""
+
+    loaded: ClassVar[list[bool]] = []
+
+    def __reduce__(self):
+        return Planted.loaded.append, (True,)
+
+
+@pytest.mark.parametrize("given_away", ["rows", "."])
+def test_rows_that_somebody_else_has_written_do_not_count(tmp_path, monkeypatch, given_away):
+    """Some are pickles, which can run any code."""
+    line = _line({"training_iteration": 1, "planted": Planted()})
+    (tmp_path / "rows").write_text(f"{line}\n")
+    is_own = storage.is_own
+    foreign = (tmp_path / given_away).resolve()
+    monkeypatch.setattr(storage, "is_own", lambda path: is_own(path) and path.resolve() != foreign)
+    spool = RowSpool(tmp_path / "rows", earlier=[{"training_iteration": 1, "loss": 0.5}])
+    assert [dict(each) for each in spool.snapshot()] == [{"training_iteration": 1, "loss": 0.5}]
+    for iteration in range(2, 2 * IN_MEMORY):
+        spool.add({"training_iteration": iteration, "loss": 0.5})
+    assert len(list(spool.snapshot())) == 2 * IN_MEMORY - 1
+    assert Planted.loaded == []

@@ -13,10 +13,13 @@ from trainlib._execution.stacks.report import RankStacks
 
 if TYPE_CHECKING:
     from trainlib._execution.group import Member
+    from trainlib._execution.worker import WorkerFacts
 
 # How long a worker may take that lets Python run, and then its node, which may have to start a process first.
 _ANSWER_S = 1.0
 _NODE_S = 6.0
+# A node starts a process for whoever has just joined the cluster, and has to import trainlib there.
+_STRANGE_NODE_S = 30.0
 
 
 def collect_stacks(
@@ -42,6 +45,15 @@ def collect_stacks(
             (raised or {}).get(rank, ()),
         )
         for rank, member in enumerate(members)
+    ]
+
+
+def collect_from_nodes(workers: Sequence[WorkerFacts]) -> list[RankStacks]:
+    """What every rank of a training is doing that another process coordinates: their nodes read it from outside."""
+    found = _finished([call_on_node(each, dump) for each in workers], _STRANGE_NODE_S)
+    return [
+        RankStacks(rank, each.hostname, each.pid, stacks or ProcessStacks(problem="its node does not answer"))
+        for rank, (each, stacks) in enumerate(zip(workers, found, strict=True))
     ]
 
 
