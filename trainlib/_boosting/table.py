@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,8 @@ class LabelledTable:
     labels: np.ndarray
     columns: dict[str, np.ndarray]
     """Other columns that are no features, such as weights, by what they are for."""
+    waited_s: float = 0.0
+    """Seconds until the first rows came, in which Ray starts to read."""
 
     @property
     def rows(self) -> int:
@@ -49,8 +53,11 @@ def read_table(dataset: str, label: str, others: Mapping[str, str], *, categorie
 
     shard = session.get_dataset_shard(dataset)
     assert shard is not None, "the trainer has this dataset"
-    batches: Any = shard.iter_batches(batch_size=None, batch_format="pyarrow")  # type: ignore[arg-type]
-    blocks = [block for block in batches if block.num_rows]
+    batches: Any = iter(shard.iter_batches(batch_size=None, batch_format="pyarrow"))  # type: ignore[arg-type]
+    begun = time.perf_counter()
+    blocks = list(itertools.islice(batches, 1))
+    waited = time.perf_counter() - begun
+    blocks = [block for block in itertools.chain(blocks, batches) if block.num_rows]
     rank = session.get_world_rank()
     if not blocks:
         raise DataError(f"the dataset {dataset!r} has no rows for rank {rank}: use fewer workers, or more data")
@@ -68,6 +75,7 @@ def read_table(dataset: str, label: str, others: Mapping[str, str], *, categorie
         features,
         _numbers(table[label], f"the label {label!r} of {where}", rank),
         {what: _numbers(table[column], f"the {what} {column!r} of {where}", rank) for what, column in others.items()},
+        waited,
     )
 
 

@@ -6,9 +6,6 @@ import lightgbm  # noqa: F401
 
 from trainlib.lightgbm import _config as config
 
-# What LightGBM itself loads when it meets data of that kind.
-BROUGHT = ("sklearn", "scipy", "joblib", "threadpoolctl", "cffi")
-
 
 def snapshot() -> None:
     """Nothing has to be restored."""

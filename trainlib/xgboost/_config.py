@@ -96,6 +96,9 @@ def _forget() -> None:
 @contextmanager
 def communicator() -> Iterator[None]:
     """Join the other workers while the training function runs: the communicator belongs to the thread that has made it."""
+    from trainlib.xgboost._messages import print_messages
+
+    print_messages()
     if _joining is None:
         yield
         return
@@ -104,6 +107,12 @@ def communicator() -> Iterator[None]:
     arguments, address = _joining
     collective.init(**arguments)
     narrow_listeners(address)
-    yield
-    # Not after an error: leaving waits for the others, and these would raise an error of their own.
+    try:
+        yield
+    except Exception:
+        # Leaving would wait for the others, or have them raise errors of their own. The gang is ended anyway.
+        raise
+    except BaseException:
+        collective.finalize()  # all ranks were stopped at the same report
+        raise
     collective.finalize()

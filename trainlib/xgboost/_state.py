@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from trainlib.xgboost import _config as config
+import xgboost.tracker  # noqa: F401
 
-# What XGBoost itself loads when it meets data of that kind.
-BROUGHT = ("sklearn", "scipy", "joblib", "threadpoolctl")
+from trainlib.xgboost import _config as config
 
 
 def snapshot() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from typing import Any
 
@@ -10,11 +9,11 @@ import xgboost
 from xgboost.core import _LIB
 
 from trainlib.errors import InvalidArgumentError
+from trainlib.xgboost._messages import LISTENER, print_messages
 
 __all__ = ["require_known"]
 
 _SAID = re.compile(r"Parameters: \{ (?P<names>.*?) \} are not used", re.DOTALL)
-_LISTENER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 
 def require_known(params: dict[str, Any], matrix: xgboost.DMatrix) -> None:
@@ -27,12 +26,12 @@ def require_known(params: dict[str, Any], matrix: xgboost.DMatrix) -> None:
     if not params.get("validate_parameters", True):
         return
     said: list[str] = []
-    listener = _LISTENER(lambda message: said.append(message.decode(errors="replace")))
+    listener = LISTENER(lambda message: said.append(message.decode(errors="replace")))
     _LIB.XGBRegisterLogCallback(listener)  # of this thread alone
     try:
         xgboost.Booster({**params, "validate_parameters": True, "verbosity": 1}, [matrix]).save_config()
     finally:
-        _LIB.XGBRegisterLogCallback(_PRINTING)
+        print_messages()
     names = [name for message in said for found in _SAID.finditer(message) for name in _quoted(found["names"])]
     if names:
         raise InvalidArgumentError(
@@ -44,6 +43,3 @@ def require_known(params: dict[str, Any], matrix: xgboost.DMatrix) -> None:
 
 def _quoted(text: str) -> list[str]:
     return re.findall(r'"([^"]+)"', text)
-
-
-_PRINTING = _LISTENER(lambda message: print(message.decode(errors="replace")))
