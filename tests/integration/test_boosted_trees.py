@@ -6,8 +6,10 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,20 +126,38 @@ LIGHTGBM = Library(
 BOTH = pytest.mark.parametrize("library", [XGBOOST, LIGHTGBM], ids=["xgboost", "lightgbm"])
 
 
-class KillRankOne(Callback):
-    """Kills the process of rank 1 once, after a round. The other ranks wait in that round's report meanwhile."""
+class FindRankOne(Callback):
+    """Writes down which process rank 1 is, once it has reported."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, pid: Path) -> None:
         self.name = name
-        self.pid: int | None = None
+        self.pid = pid
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
-        if result["training_iteration"] == KILLED_AFTER and self.pid is None:
+        if result["training_iteration"] == 1:
             ((_, text),) = stacks_of(self.name)
             found = re.search(r"rank 1 \(.*?pid (\d+)\)", text)
             assert found is not None, text
-            self.pid = int(found[1])
-            os.kill(self.pid, signal.SIGKILL)
+            self.pid.with_suffix(".part").write_text(found[1])
+            self.pid.with_suffix(".part").rename(self.pid)
+
+
+@dataclass(frozen=True)
+class KillRankOne:
+    """Kills that process once, after a round. Whether to stop is asked while both ranks wait in the round's report."""
+
+    pid: Path
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        killed = self.pid.with_suffix(".killed")
+        if result["training_iteration"] == KILLED_AFTER and not killed.exists():
+            deadline = time.monotonic() + 120
+            while not self.pid.exists():
+                assert time.monotonic() < deadline, "nobody has found rank 1"
+                time.sleep(0.05)
+            os.kill(int(self.pid.read_text()), signal.SIGKILL)
+            killed.touch()
+        return False
 
 
 @BOTH
@@ -145,7 +165,7 @@ def test_a_training_that_loses_a_worker_ends_with_the_model_and_the_curve_of_one
     library, registry, curve, tmp_path
 ):
     name = f"{library.trainer.__name__} in {tmp_path.name}"
-    killer = KillRankOne(name)
+    pid = tmp_path / "rank 1.pid"
     result = library.trainer(
         params=library.params,
         label_column="target",
@@ -154,14 +174,13 @@ def test_a_training_that_loses_a_worker_ends_with_the_model_and_the_curve_of_one
         scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(
             name=name,
-            callbacks=[killer],
-            stop={"training_iteration": 1000},  # so that no rank runs ahead of the one that is killed
+            callbacks=[FindRankOne(name, pid)],
+            stop=KillRankOne(pid),
             failure_config=FailureConfig(max_failures=1),
             checkpoint_config=CheckpointConfig(checkpoint_frequency=2),
         ),
     ).fit()
 
-    assert killer.pid is not None
     assert result.attempts == 2
     tags = registry.get_run(result.run_id).data.tags
     assert json.loads(tags["trainlib.attempt.001"]).items() >= {"outcome": "worker", "rank": 1}.items()

@@ -93,7 +93,7 @@ def test_one_sweep_compares_frameworks_and_each_of_its_models_predicts_without_t
         tune_config=TuneConfig(metric=METRIC, mode="max"),
         run_config=RunConfig(name="frameworks", verbose=0),
     ).fit()
-    assert results.num_errors == 0
+    assert not results.errors, results.errors
     runs = [registry.get_run(result.run_id) for result in results]
     assert {run.data.params["trainer"] for run in runs} == {"TorchTrainer", "XGBoostTrainer", "SklearnTrainer"}
     assert len({run.data.tags["mlflow.parentRunId"] for run in runs}) == 1, "one table, and one chart by this metric"

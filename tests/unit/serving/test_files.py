@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +24,7 @@ from trainlib._prediction.predictor import BatchPredictor, Recipe
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._serving.checkpoints import loader_of, why_not_served
 from trainlib._serving.files import model_code, put_model_files
+from trainlib.lightgbm import LightGBMCheckpoint
 from trainlib.sklearn import SklearnCheckpoint
 from trainlib.torch import TorchCheckpoint
 
@@ -55,11 +57,13 @@ def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_pat
     labels = [0, 1, 1]
     forest = RandomForestClassifier(n_estimators=3, random_state=0).fit(ROWS, labels)
     of_sklearn = saved(SklearnCheckpoint.from_estimator(forest), str(tmp_path), "m-3")
+    boosted = lightgbm.train({"min_data_in_leaf": 1, "verbose": -1}, lightgbm.Dataset(ROWS, labels), 2)
+    of_lightgbm = saved(LightGBMCheckpoint.from_model(boosted), str(tmp_path), "m-4")
     roots = {}
-    for each in (plain, of_sklearn, preprocessed):
+    for each in (plain, of_sklearn, of_lightgbm, preprocessed):
         assert put_model_files(each, "run-1") is None
         roots[each.model_id] = str(Path(each.location).parent)
-    both, (before, _, after) = predictions_without_trainlib(dict.fromkeys(roots.values(), ROWS))
+    both, (before, *_, after) = predictions_without_trainlib(dict.fromkeys(roots.values(), ROWS))
     assert "ray" not in before, "only a preprocessor of Ray's needs it"
     assert "ray" in after
     expected = linear().eval()(torch.tensor(ROWS.to_numpy(dtype=np.float32))).detach().numpy()
@@ -73,6 +77,7 @@ def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_pat
     assert [[each] for each in both[roots["m-3"]]] == predicted_by_trainlib(
         of_sklearn, ROWS[["y", "x"]].assign(label=1)
     )
+    np.testing.assert_allclose(both[roots["m-4"]], boosted.predict(ROWS))
     labelled = ROWS.assign(label=["yes", "no", "yes"])
     assert predicted_by_trainlib(preprocessed, labelled) == both[roots["m-2"]], "labels are not in the way"
 
