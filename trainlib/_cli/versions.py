@@ -10,8 +10,17 @@ from trainlib import __version__
 __all__ = ["FRAMEWORKS", "installed_versions", "version_of"]
 
 _SERVICES = {"Ray": "ray", "Prefect": "prefect", "MLflow": "mlflow"}
-FRAMEWORKS = {"torch": "torch", "TensorFlow": "tensorflow", "Horovod": "horovod"}
+FRAMEWORKS = {
+    "torch": "torch",
+    "TensorFlow": "tensorflow",
+    "Horovod": "horovod",
+    "XGBoost": "xgboost",
+    "LightGBM": "lightgbm",
+}
 """The frameworks that have a trainer, and their packages."""
+
+_BUILDS = {"xgboost": ("xgboost-cpu",)}
+"""Other packages that bring a framework."""
 
 
 def installed_versions() -> dict[str, str]:
@@ -30,8 +39,10 @@ def installed_versions() -> dict[str, str]:
 
 
 def version_of(package: str) -> str | None:
-    """The version of a package. None if it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    """The version of a package, or of another build of it. None if it is not installed."""
+    for name in (package, *_BUILDS.get(package, ())):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return None
