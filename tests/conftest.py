@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.alone import pytest_configure, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401
+from tests.alone import pytest_configure, pytest_runtest_protocol  # noqa: F401
 from tests.order import pytest_collection_modifyitems  # noqa: F401
 from tests.process_logs import pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401
 

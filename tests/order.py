@@ -1,4 +1,4 @@
-"""The order of the files of tests: the longest come first, so that both processes of a whole run end at the same time.
+"""The order of the files of tests: the longest come first, so that all processes of a whole run end at the same time.
 
 Whoever gets a long file as the last one would work on it while the other has nothing left to do. A file that has become long
 belongs into the list; one that is missing, or not run, does no harm.
