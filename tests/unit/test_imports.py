@@ -12,7 +12,7 @@ from trainlib import flows, tasks
 
 # Each takes a second or more. Only a training needs them, and it says that it is starting.
 HEAVY = ("ray", "prefect", "mlflow", "optuna", "matplotlib", "pandas", "numpy", "sqlalchemy")
-FRAMEWORKS = ("torch", "tensorflow", "horovod")
+FRAMEWORKS = ("torch", "tensorflow", "horovod", "xgboost", "lightgbm")
 
 
 def imported_by(code: str, among: tuple[str, ...]) -> list[str]:
@@ -22,7 +22,7 @@ def imported_by(code: str, among: tuple[str, ...]) -> list[str]:
 
 
 def test_importing_a_framework_s_trainer_imports_neither_the_framework_nor_what_a_training_needs():
-    rooms = "import trainlib, trainlib.torch, trainlib.tensorflow, trainlib.horovod, trainlib.sgd"
+    rooms = "import trainlib, trainlib.torch, trainlib.tensorflow, trainlib.horovod, trainlib.xgboost, trainlib.lightgbm, trainlib.sgd"
     assert imported_by(rooms, among=HEAVY + FRAMEWORKS) == []
 
 
