@@ -34,13 +34,14 @@ METRIC = "validation-auc"
 BOOSTING = {"objective": "binary:logistic", "eval_metric": "auc", "max_depth": 2}
 
 CODE = """
+    import pandas as pd
     import torch
     from sklearn.metrics import roc_auc_score
     from trainlib import session, trainable
     from trainlib.torch import TorchCheckpoint
 
     def columns(name, label):
-        batch = next(iter(session.get_dataset_shard(name).iter_batches(batch_size=10_000, batch_format="pandas")))
+        batch = pd.concat(session.get_dataset_shard(name).iter_batches(batch_format="pandas"))
         features = batch.drop(columns=[label]).to_numpy(dtype="float32", copy=True)
         return torch.tensor(features), torch.tensor(batch[label].to_numpy(dtype="float32", copy=True))
 
