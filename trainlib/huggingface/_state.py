@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import accelerate
 import transformers.trainer
 from transformers.utils import logging as transformers_logging
 
@@ -12,7 +11,8 @@ from trainlib.torch import _state as torch_state
 
 __all__ = ["restore", "snapshot"]
 
-BROUGHT = (*torch_state.BROUGHT, accelerate.__name__, "datasets", "multiprocess", "dill", "xxhash")
+# Transformers loads ``datasets``, and what that needs, with the first data loader.
+BROUGHT = (*torch_state.BROUGHT, "datasets", "dill", "multiprocess", "xxhash")
 REPLACED = torch_state.REPLACED
 
 
