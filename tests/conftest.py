@@ -20,6 +20,8 @@ os.environ["PREFECT_HOME"] = str(HOME / "prefect")
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"  # on a busy machine, its 20 s are not enough
 os.environ["TRAINLIB_WORKER_IDLE_S"] = "600"  # so that a test finds the workers warm that one long before it has used
 os.environ["RAY_idle_worker_killing_time_threshold_ms"] = "600000"  # noqa: SIM112 (and Ray keeps those that read data)
+# Or RLlib, where a test imports it, would import TensorFlow, and switch its eager mode off for the tests that come later.
+os.environ["RLLIB_TEST_NO_TF_IMPORT"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of some hundred processes would compile trainlib anew
 for _address in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(_address, None)

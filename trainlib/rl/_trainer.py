@@ -11,6 +11,7 @@ from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.rl._algorithms import checked
 from trainlib.rl._config import RLConfig
+from trainlib.rl._rllib import tensorflow_left_alone
 from trainlib.rl._room import ROOM
 from trainlib.trainer import DataParallelTrainer
 
@@ -78,10 +79,11 @@ class RLTrainer(DataParallelTrainer):
             ValueError: RLlib has no such algorithm, or the algorithm no such setting.
         """
         ROOM.require_installed()
-        algorithm, config = checked(algorithm, config)
-        _require_train_alone(datasets)
-        super().__init__(**ROOM.base_arguments(locals()))
-        _ = self.settings.gang  # RLlib checks the settings
+        with tensorflow_left_alone():
+            algorithm, config = checked(algorithm, config)
+            _require_train_alone(datasets)
+            super().__init__(**ROOM.base_arguments(locals()))
+            _ = self.settings.gang  # RLlib checks the settings
 
     def bound_function(self) -> Callable[[], Any]:
         """The training function with all that it needs."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import cloudpickle
@@ -55,6 +58,19 @@ CARTPOLE = {"env": "CartPole-v1"}
 def test_what_cannot_be_used_is_named_before_anything_starts(arguments, error, message):
     with pytest.raises(error, match=message):
         RLTrainer(**arguments)
+
+
+def test_whoever_describes_an_algorithm_can_train_with_tensorflow_next():
+    code = """
+from trainlib.rl import RLTrainer
+RLTrainer("PPO", config={"env": "CartPole-v1"})
+import os, sys
+assert "tensorflow" not in sys.modules
+assert "RLLIB_TEST_NO_TF_IMPORT" not in os.environ
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "RLLIB_TEST_NO_TF_IMPORT"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_missing_package_names_the_extra():

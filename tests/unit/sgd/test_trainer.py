@@ -57,7 +57,7 @@ def test_retries_are_for_lost_workers():
         (
             {"backend": "pytorch"},
             ValueError,
-            "backend is 'pytorch': pass 'torch', 'tensorflow', 'horovod', or settings",
+            "backend is 'pytorch': pass 'torch', 'tensorflow', 'horovod', 'xgboost', 'lightgbm', 'accelerate', or settings",
         ),
         ({"backend": 5}, TypeError, "backend is a int: pass 'torch'"),
         ({"backend": "torch", "num_workers": 0}, ValueError, "num_workers is 0: pass a whole number that is 1 or more"),
