@@ -24,10 +24,10 @@ demo: $(READY) ## Set up, then preprocess, train, select and register a digits m
 check: lint horovod ## The quick one: lint, unit tests, and one training through all layers
 	@$(BIN)/python -m pytest tests/unit tests/integration/test_pipeline.py::test_the_demo_ends_with_a_registered_model
 
-# Three files of tests at a time, each with servers of its own: most of a test is waiting for processes to start.
+# Two files of tests at a time, each with servers of its own: most of a test is waiting for processes to start.
 # The long ones come first (tests/order.py), so that all ends are reached at once.
 test: chromium lint horovod ## Set up, then lint and run the whole test suite
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-long: horovod ## What a process holds after 200 trainings, 300 trials and 200,000 reports; SCALE=0.1 makes it a tenth
 	@SCALE=$(or $(SCALE),1) $(BIN)/python -m pytest -s tests/long

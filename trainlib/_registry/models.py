@@ -18,6 +18,7 @@ from trainlib._registry.promotion import is_better
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._registry.store import current_store
 from trainlib._serving.files import put_model_files
+from trainlib.errors import CheckpointNotFoundError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -234,7 +235,10 @@ def _create_version(
     """
     from mlflow.exceptions import MlflowException
 
-    problem = put_model_files(find_checkpoint(client, checkpoint.model_id)[1], run_id)
+    try:
+        problem = put_model_files(find_checkpoint(client, checkpoint.model_id)[1], run_id)
+    except CheckpointNotFoundError:  # it was deleted meanwhile; what is known of it is still worth a version
+        problem = "its files are gone"
     try:
         client.create_registered_model(name)
     except MlflowException as error:
