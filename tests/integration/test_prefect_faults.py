@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,14 @@ from uuid import UUID
 import psutil
 import pytest
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterId,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
+)
+from prefect.client.schemas.objects import StateType
 
 from tests import process_logs
 from trainlib.tasks._prefect_server import answers
@@ -121,6 +129,19 @@ def task_states(flow_run_id: str) -> list[str]:
         return [str(task.state.type.value) for task in client.read_task_runs(flow_run_filter=of_run) if task.state]
 
 
+def wait_for_tasks(of_runs: int, since: datetime, timeout: float) -> None:
+    """Wait until the database has running tasks of so many flow runs. A server hears of a task a little after it has begun."""
+    is_running = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=[StateType.RUNNING])))
+    deadline = time.monotonic() + timeout
+    with get_client(sync_client=True) as client:
+        while True:
+            found = client.read_task_runs(task_run_filter=is_running)
+            if len({task.flow_run_id for task in found if task.start_time and task.start_time >= since}) >= of_runs:
+                return
+            assert time.monotonic() < deadline, found
+            time.sleep(0.5)
+
+
 def server_of(pid: int) -> psutil.Process:
     """The embedded server of a driver."""
     (server,) = [
@@ -188,7 +209,7 @@ def test_a_training_does_not_mind_a_server_of_somebody_else_that_hangs_or_is_gon
 
     Beside them, somebody ends another training while it is gone.
     """
-    wait_s, address = 2.0, f"http://127.0.0.1:{free_port}/api"
+    wait_s, address, begun = 2.0, f"http://127.0.0.1:{free_port}/api", datetime.now(UTC)
     with prefect_server(free_port, tmp_path / "server.log") as server:
         script = trainings([wait_s, wait_s], "1", PREFECT_API_URL=address)
         script.wait_for(0)
@@ -201,6 +222,7 @@ def test_a_training_does_not_mind_a_server_of_somebody_else_that_hangs_or_is_gon
         server.send_signal(signal.SIGCONT)
         script.wait_for(1)
         wait_until_told(hung["flow_run"], timeout=10)
+        wait_for_tasks(2, since=begun, timeout=30)
     sent = time.monotonic()
     ended.process.process.send_signal(signal.SIGTERM)
     assert ended.process.wait() == 128 + signal.SIGTERM, ended.process.output
