@@ -184,6 +184,8 @@ class Driver:
 def _clean_environment(own_server: bool, own_ray: bool) -> dict[str, str]:
     """The session's environment, as if it had not been started by make."""
     environment = {key: value for key, value in os.environ.items() if key not in ("RAY_ADDRESS", "MAKELEVEL")}
+    # Of a server that Prefect itself starts, for a flow that is called without fit(). Ours have it switched off anyway.
+    environment["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
     if own_server:
         environment.pop("PREFECT_API_URL", None)
     if not own_ray:
