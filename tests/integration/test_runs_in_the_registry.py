@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from tests.integration.led_by_hand import abandon, begin, kill, start
 from trainlib import RunConfig
+from trainlib._data.datasets import DatasetFacts
 from trainlib._registry import tags
 from trainlib._registry.attempts import AttemptRecord, Outcome
 from trainlib._registry.finding import find_recorded_run, find_run
 from trainlib._registry.fingerprint import Fingerprint
+from trainlib._registry.inputs import log_inputs
 from trainlib._registry.opening import open_run
 from trainlib._registry.run import RegisteredRun
 from trainlib._registry.store import current_store
@@ -210,3 +213,21 @@ def test_a_run_that_somebody_else_named_is_found(registry):
 def test_a_run_that_does_not_exist(registry):
     with pytest.raises(RunNotFoundError, match=r"no training named 'nobody'.* in sqlite:"):
         find_run(registry, "nobody")
+
+
+def test_runs_that_list_a_new_dataset_in_the_same_instant_all_have_it(registry):
+    experiment = registry.create_experiment("datasets at once")
+    for round_ in range(10):
+        facts = [DatasetFacts(name, "rows.csv", "files", f"{name}{round_}", 8, {"x": "int64"}) for name in ("a", "b")]
+        runs = [registry.create_run(experiment).info.run_id for _ in range(6)]
+        ready = threading.Barrier(len(runs))
+
+        def list_inputs(run_id: str, facts: list[DatasetFacts] = facts, ready: threading.Barrier = ready) -> None:
+            ready.wait()
+            log_inputs(registry, run_id, facts)
+
+        with ThreadPoolExecutor(len(runs)) as threads:
+            list(threads.map(list_inputs, runs))
+        for run_id in runs:
+            listed = registry.get_run(run_id).inputs.dataset_inputs
+            assert sorted(each.dataset.digest for each in listed) == [f"a{round_}", f"b{round_}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,29 +17,38 @@ if TYPE_CHECKING:
 
 _LONGEST_SCHEMA = 60_000
 _LONGEST_NAME = 500
+_ADDED_MEANWHILE = re.compile("unique|duplicate", re.IGNORECASE)
+"""What databases say of a row that is there already: SQLite and PostgreSQL, and MySQL."""
 
 
 def log_inputs(client: MlflowClient, run_id: str, facts: Sequence[DatasetFacts]) -> None:
     """List datasets as inputs of a run. A dataset that is listed already is not listed twice."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
+    from mlflow.exceptions import MlflowException
 
-    client.log_inputs(
-        run_id,
-        datasets=[
-            DatasetInput(
-                Dataset(
-                    name=each.name[:_LONGEST_NAME],
-                    digest=each.digest,
-                    source_type=each.kind,
-                    source=json.dumps({"uri": each.source, **each.made_from}),
-                    schema=_schema(each),
-                    profile=json.dumps({"num_rows": each.rows}) if each.rows is not None else None,
-                ),
-                [InputTag(tags.MLFLOW_DATA_CONTEXT, each.name)],
-            )
-            for each in facts
-        ],
-    )
+    datasets = [
+        DatasetInput(
+            Dataset(
+                name=each.name[:_LONGEST_NAME],
+                digest=each.digest,
+                source_type=each.kind,
+                source=json.dumps({"uri": each.source, **each.made_from}),
+                schema=_schema(each),
+                profile=json.dumps({"num_rows": each.rows}) if each.rows is not None else None,
+            ),
+            [InputTag(tags.MLFLOW_DATA_CONTEXT, each.name)],
+        )
+        for each in facts
+    ]
+    # MLflow looks whether the experiment knows a dataset, and adds it if not: of two trials that list a new one in the same
+    # instant, the second fails. It has written nothing then, and finds the dataset when it tries again.
+    for _ in facts:
+        try:
+            return client.log_inputs(run_id, datasets=datasets)
+        except MlflowException as error:
+            if not _ADDED_MEANWHILE.search(str(error)):
+                raise
+    return client.log_inputs(run_id, datasets=datasets)
 
 
 def lineage_tags(run: Run) -> dict[str, str]:
