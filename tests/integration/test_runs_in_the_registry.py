@@ -42,7 +42,7 @@ def test_reading_a_run_changes_nothing(registry, home):
     run.record(AttemptRecord(1, Outcome.USER, None, message="no"))
     run.close("FAILED")
     os.rmdir(run.log_dir)
-    before, threads = state(registry, run.run_id), threading.active_count()
+    before, threads = state(registry, run.run_id), set(threading.enumerate())
     recorded = find_recorded_run(registry, "only-read", RunConfig(), current_store())
     assert (recorded.run_id, recorded.name, recorded.status) == (run.run_id, "only-read", "FAILED")
     assert dict(recorded.history.rows()) == {1: {"loss": 0.5}, 2: {"loss": 0.25}}
@@ -51,7 +51,7 @@ def test_reading_a_run_changes_nothing(registry, home):
     written = RegisteredRun(registry, recorded, RunConfig().checkpoint_config, continued=True)
     assert written.iterations_before == 2
     assert state(registry, run.run_id) == before
-    assert threading.active_count() == threads
+    assert set(threading.enumerate()) <= threads, "one of the closed run may still end meanwhile, but none begins"
     assert not run.log_dir.exists()
 
 
