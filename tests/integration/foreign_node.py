@@ -68,7 +68,7 @@ def foreign_node(folder: Path, hidden: Sequence[Path]) -> Iterator[None]:
     copy_of_trainlib(folder / "site-packages")
     as_root = ["unshare", "--mount", "--uts"] + ([] if os.getuid() == 0 else ["--user", "--map-root-user"])
     if subprocess.run([*as_root, "hostname", HOST], capture_output=True).returncode != 0:
-        pytest.skip("this system does not let us start processes that see other folders than we do")
+        pytest.fail("unshare cannot start processes that see other folders: run as root, or allow user namespaces")
     command = [sys.executable, "-c", _NODE, ray.get_runtime_context().gcs_address, DESK]
     log = folder / "node.log"
     process_logs.follow("the node on another machine", log)

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from trainlib._boosting.form import BoostedTreesForm
 from trainlib._forms import Section
 from trainlib._rooms import Room
-from trainlib._trainer_form import OwnArgumentsForm
 from trainlib.lightgbm._config import LightGBMConfig
 from trainlib.lightgbm._room import ROOM
 
@@ -19,7 +19,7 @@ class LightGBMSection(Section, LightGBMConfig):
     """How the workers of a LightGBM training find each other."""
 
 
-class LightGBMForm(OwnArgumentsForm):
+class LightGBMForm(BoostedTreesForm):
     """Trains boosted trees with LightGBM on all workers together."""
 
     room: ClassVar[Room] = ROOM
@@ -29,14 +29,6 @@ class LightGBMForm(OwnArgumentsForm):
         default={},
         description="LightGBM's parameters, e.g. {'objective': 'binary', 'metric': ['binary_logloss', 'auc'], 'learning_rate': 0.1}.",
         json_schema_extra={"position": 0},
-    )
-    label_column: str = Field(
-        default="",
-        description="The column to predict. In a pipeline: empty for the target of its data.",
-        json_schema_extra={"position": 1},
-    )
-    num_boost_round: int = Field(
-        default=10, ge=1, description="How many rounds of boosting.", json_schema_extra={"position": 2}
     )
     dmatrix_params: dict[str, dict[str, Any]] = Field(
         default={},

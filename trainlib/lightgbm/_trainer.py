@@ -5,32 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainlib._boosting.arguments import (
-    require_label,
-    require_labels_in_files,
-    require_params,
-    require_rounds,
-    require_train,
-    with_all_split,
-)
+from trainlib._boosting.trainer import BoostedTreesTrainer
 from trainlib._data.config import DataConfig
 from trainlib._settings import TrainLoop
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
-from trainlib.lightgbm import _objectives as objectives
 from trainlib.lightgbm._config import LightGBMConfig
+from trainlib.lightgbm._objectives import require_possible
 from trainlib.lightgbm._room import ROOM
-from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
     from ray.data.preprocessor import Preprocessor
 
-    from trainlib._data.sources import Source
 
 __all__ = ["LightGBMTrainer"]
 
 
-class LightGBMTrainer(DataParallelTrainer):
+class LightGBMTrainer(BoostedTreesTrainer):
     """Trains one LightGBM model on all workers together. Each has its share of the rows, and they meet in LightGBM's own network.
 
     Every round is reported, with the metrics of each dataset: ``train-binary_logloss``, ``valid-auc`` and so on. A metric is the mean over
@@ -87,22 +78,4 @@ class LightGBMTrainer(DataParallelTrainer):
 
         All other arguments are those of :class:`trainlib.DataParallelTrainer`.
         """
-        if train_loop_per_worker is None:
-            name = type(self).__name__
-            num_boost_round = 10 if num_boost_round is None else num_boost_round
-            require_params(params, "params", name)
-            require_params(dmatrix_params or {}, "dmatrix_params", name)
-            require_rounds(num_boost_round)
-            require_train(datasets, name)
-            require_label(label_column, datasets or {}, name)
-            objectives.require_possible(params or {})
-            dataset_config = with_all_split(dataset_config)
-        arguments = {key: value for key, value in locals().items() if key != "name"}
-        super().__init__(**ROOM.base_arguments(arguments))
-
-    def inspect_data(self) -> dict[str, Source]:
-        """Also that files have the column with the labels."""
-        sources = super().inspect_data()
-        if self.settings.has_own_function and self.preprocessor is None:  # which may make the column
-            require_labels_in_files((self.train_loop_config or {})["label_column"], sources)
-        return sources
+        super().__init__(**self.checked(locals(), require_possible))

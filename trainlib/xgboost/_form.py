@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from trainlib._boosting.form import BoostedTreesForm
 from trainlib._forms import Section
 from trainlib._rooms import Room
-from trainlib._trainer_form import OwnArgumentsForm
 from trainlib.xgboost._config import XGBoostConfig
 from trainlib.xgboost._room import ROOM
 
@@ -19,7 +19,7 @@ class XGBoostSection(Section, XGBoostConfig):
     """How the workers of an XGBoost training find each other."""
 
 
-class XGBoostForm(OwnArgumentsForm):
+class XGBoostForm(BoostedTreesForm):
     """Trains boosted trees with XGBoost on all workers together."""
 
     room: ClassVar[Room] = ROOM
@@ -29,14 +29,6 @@ class XGBoostForm(OwnArgumentsForm):
         default={},
         description="XGBoost's parameters, e.g. {'objective': 'binary:logistic', 'eval_metric': ['logloss', 'error'], 'eta': 0.1}.",
         json_schema_extra={"position": 0},
-    )
-    label_column: str = Field(
-        default="",
-        description="The column to predict. In a pipeline: empty for the target of its data.",
-        json_schema_extra={"position": 1},
-    )
-    num_boost_round: int = Field(
-        default=10, ge=1, description="How many rounds of boosting.", json_schema_extra={"position": 2}
     )
     dmatrix_params: dict[str, dict[str, Any]] = Field(
         default={},
