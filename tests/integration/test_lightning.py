@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,8 @@ def fits(config: dict) -> list[float]:
     class Dies(pl.Callback):
         def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
             if config.get("dies") and session.get_context().get_attempt() == 1 and trainer.current_epoch == 2:
-                time.sleep(2.0)  # the checkpoint of the last epoch is committed by then
+                while not Path(session.get_trial_dir(), "checkpoints", "checkpoint_000001").exists():
+                    time.sleep(0.05)  # until the checkpoint of the last epoch is kept
                 if session.get_world_rank() == 1:
                     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -17,7 +17,7 @@ from gymnasium.spaces import Box, Discrete
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from tests.without_trainlib import predictions_without_trainlib
-from trainlib import FailureConfig, RunConfig, ScalingConfig
+from trainlib import FailureConfig, RunConfig, ScalingConfig, session
 from trainlib._registry.models import promote_checkpoint
 from trainlib._registry.store import current_store
 from trainlib.rl import RLCheckpoint, RLTrainer
@@ -43,6 +43,12 @@ def groups(folder: Path) -> dict[int, str]:
     return {int(file.name): file.read_text() for file in folder.iterdir() if file.name.isdigit()}
 
 
+def wait_until_kept(checkpoint: str) -> None:
+    """Called in the process of the algorithm: a checkpoint is kept a little after its iteration was reported."""
+    while not Path(session.get_trial_dir(), "checkpoints", checkpoint).exists():
+        time.sleep(0.05)
+
+
 class Faults(RLlibCallback):
     """Kills the algorithm in its second iteration, and one of its env runners in the third; each once."""
 
@@ -50,10 +56,10 @@ class Faults(RLlibCallback):
         folder = Path(algorithm.config.env_config["folder"])
         match algorithm.iteration, algorithm.config.env_config["fault"]:
             case 2, "algorithm" if once(folder / "algorithm"):
-                time.sleep(2.0)  # the checkpoint of the first iteration is committed by then
+                wait_until_kept("checkpoint_000000")
                 os.kill(os.getpid(), signal.SIGKILL)
             case 3, _ if once(folder / "runner"):
-                time.sleep(2.0)
+                wait_until_kept("checkpoint_000001")
                 os.kill(
                     algorithm.env_runner_group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)[0],
                     signal.SIGKILL,
