@@ -189,6 +189,11 @@ class DataParallelTrainer(BaseTrainer):
         return self.settings.train_loop_config
 
     @property
+    def subject(self) -> Any:
+        """What the name of an unnamed run says is trained: the training function, or what a trainer that has its own was given."""
+        return self.train_loop_per_worker
+
+    @property
     def backend_config(self) -> BackendConfig:
         """The settings of the framework that is set up around the training function."""
         return self.settings.backend_config

@@ -52,6 +52,12 @@ class BoostedTreesTrainer(DataParallelTrainer):
             arguments["dataset_config"] = with_all_split(arguments["dataset_config"])
         return self.room.base_arguments(arguments)
 
+    @property
+    def subject(self) -> Any:
+        if not self.settings.has_own_function:
+            return super().subject
+        return str((self.train_loop_config or {})["params"].get("objective", "boosted trees"))
+
     def inspect_data(self) -> dict[str, Source]:
         """Also that files have the column with the labels."""
         sources = super().inspect_data()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trainlib.trainer import DataParallelTrainer
 
-__all__ = ["function_name", "sweep_name", "training_name"]
+__all__ = ["subject_name", "sweep_name", "training_name"]
 
 _LONGEST = 60
 
@@ -24,7 +24,7 @@ def training_name(trainer: DataParallelTrainer, now: datetime) -> str:
         >>> training_name(DataParallelTrainer(classify), datetime(2026, 1, 31, 9, 30))
         'DataParallelTrainer_2026-01-31_09-30-00 · classify x1'
     """
-    what = _short(function_name(trainer.train_loop_per_worker) or "a function")
+    what = _short(subject_name(trainer.subject) or "a function")
     return f"{type(trainer).__name__}_{now:%Y-%m-%d_%H-%M-%S} · {what} x{trainer.scaling_config.num_workers}"
 
 
@@ -39,16 +39,18 @@ def sweep_name(what: str, searched: Iterable[str], now: datetime) -> str:
     return f"sweep · {_short(f'{what} over {over}' if over else what)} · {now:%Y-%m-%d %H:%M:%S}"
 
 
-def function_name(function: Any) -> str | None:
-    """What a function is called in code; None if it has no name that tells anything.
+def subject_name(subject: Any) -> str | None:
+    """What a function, a class or the class of an object is called in code; None if that tells nothing. A text is its own name.
 
     Example:
-        >>> function_name(partial(print, end="")), function_name(lambda: None)
-        ('print', None)
+        >>> subject_name(partial(print, end="")), subject_name(lambda: None), subject_name("PPO")
+        ('print', None, 'PPO')
     """
-    while isinstance(function, partial):
-        function = function.func
-    name = getattr(function, "__name__", None) or type(function).__name__
+    if isinstance(subject, str):
+        return subject
+    while isinstance(subject, partial):
+        subject = subject.func
+    name = getattr(subject, "__name__", None) or type(subject).__name__
     return name if name.isidentifier() else None
 
 

@@ -96,6 +96,10 @@ class TransformersTrainer(TorchTrainer):
                 "its TrainingArguments, and leave checkpoint_frequency and checkpoint_at_end out"
             )
 
+    @property
+    def subject(self) -> Any:
+        return (self.train_loop_config or {})["trainer_init_per_worker"]
+
 
 def as_config(kind: type[Any], config: Any) -> Any:
     """A TorchConfig, trainlib's or Ray's, as settings of another kind. Anything else is given back as it is."""

@@ -85,6 +85,10 @@ class RLTrainer(DataParallelTrainer):
             super().__init__(**ROOM.base_arguments(locals()))
             _ = self.settings.gang  # RLlib checks the settings
 
+    @property
+    def subject(self) -> Any:
+        return (self.train_loop_config or {})["algorithm"]
+
     def bound_function(self) -> Callable[[], Any]:
         """The training function with all that it needs."""
         from trainlib.rl._train import train_algorithm

@@ -122,6 +122,10 @@ class SklearnTrainer(DataParallelTrainer):
         given["dataset_config"] = arguments.whole_datasets(dataset_config)
         super().__init__(**ROOM.base_arguments(given))
 
+    @property
+    def subject(self) -> Any:
+        return (self.train_loop_config or {})["estimator"]
+
     def inspect_data(self) -> dict[str, Source]:
         """Also that files have the column with the labels."""
         sources = super().inspect_data()

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from trainlib._training.naming import function_name
+from trainlib._training.naming import subject_name
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.errors import InvalidArgumentError
 from trainlib.session import report
@@ -69,9 +69,9 @@ class Trainable:
 
     @property
     def trained(self) -> str:
-        """The training function, by name; the trainers, if the sweep chooses between several."""
-        function = function_name(self.trainers[0].train_loop_per_worker) if self._domain is None else None
-        return function or self.name
+        """What is trained, by name; the trainers, if the sweep chooses between several."""
+        subject = subject_name(self.trainers[0].subject) if self._domain is None else None
+        return subject or self.name
 
     @property
     def run_config(self) -> RunConfig:
