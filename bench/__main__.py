@@ -84,10 +84,15 @@ def table(chosen: list[Measurement], numbers: dict[str, Numbers]) -> Table:
             result.add_row(m.what, "-", f"{m.other.name}  -", "-", target, "failed")
             continue
         one, other = statistics.median(ours), statistics.median(theirs)
-        ratio = one / other
-        verdict = "yes" if m.holds(ratio) else "no"
+        compared = m.compared(one, other)
+        verdict = "yes" if m.holds(compared) else "no"
         result.add_row(
-            m.what, shown(one, m.unit), f"{m.other.name}  {shown(other, m.unit)}", f"{ratio:.3f}", target, verdict
+            m.what,
+            shown(one, m.unit),
+            f"{m.other.name}  {shown(other, m.unit)}",
+            f"{compared:+.3f}" if m.as_difference else f"{compared:.3f}",
+            target,
+            verdict,
         )
     return result
 

@@ -18,7 +18,7 @@ from prefect.exceptions import Abort, CancelledRun, TerminationSignal
 from trainlib._execution import cluster, warm_up
 from trainlib._execution.backend import BackendConfig
 from trainlib._execution.pool.own_pool import pool
-from trainlib._registry.client import connect, require_answer
+from trainlib._registry.client import connect_to_begin, require_answer
 from trainlib._registry.store import TrackingStore, current_store
 from trainlib.config import ScalingConfig
 from trainlib.errors import TrainlibError
@@ -52,7 +52,7 @@ def run(flow: Callable[[], R], scaling: ScalingConfig, backend: BackendConfig, s
             # All the while: a variable that is taken out of the environment just when Prefect reads it for a training beside
             # this one would end that one with a KeyError.
             with store.in_use():
-                connect(store)
+                connect_to_begin(store)
                 embedded.wait()
                 with kept_in(ending):
                     return flow()

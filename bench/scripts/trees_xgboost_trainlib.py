@@ -7,16 +7,13 @@ from bench.scripts.side import finish
 from trainlib import ScalingConfig
 from trainlib.xgboost import XGBoostTrainer
 
-result = XGBoostTrainer(
+trainer = XGBoostTrainer(
     params=trees.XGBOOST,
     label_column="label",
     num_boost_round=trees.ROUNDS,
     datasets={"train": trees.in_ray},
     scaling_config=ScalingConfig(num_workers=2),
-).fit()
+)
+seconds, read_s, model = trees.seconds_and_model(trainer)
 rows, labels = trees.held_out()
-predicted = result.checkpoint.get_model().predict(xgboost.DMatrix(rows))
-seconds = max(
-    sum(of_rank.values()) - of_rank["wait_s"] for of_rank in result.returned
-)  # it waits for Ray to start reading
-finish(train_s=seconds, auc=100 * trees.auc(labels, predicted), read_s=max(each["read_s"] for each in result.returned))
+finish(train_s=seconds, auc=100 * trees.auc(labels, model.predict(xgboost.DMatrix(rows))), read_s=read_s)

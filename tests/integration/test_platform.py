@@ -18,6 +18,7 @@ from uuid import UUID
 import psutil
 import pytest
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.deployments import run_deployment
@@ -32,6 +33,8 @@ from tests.platforms import Up, platform_of, wait_for
 from trainlib._execution import cluster
 from trainlib._platform import commands, record
 from trainlib._platform.status import ServiceState
+from trainlib._registry import tags
+from trainlib._registry.early_client import EarlyClient, log_notes
 from trainlib._registry.store import default_store
 from trainlib.deployments.automations import RESTART_TAG, SILENCE, ensure_automations
 from trainlib.deployments.interrupted import mark_interrupted_runs
@@ -65,6 +68,23 @@ result = DataParallelTrainer(
     run_config=RunConfig(name=name),
 ).fit()
 print(json.dumps({"run_url": result.run_url, "run_id": result.run_id, "flow_run_id": result.flow_run_id}))
+"""
+# The same for a function that is over at once. It tells which thread has imported MLflow.
+QUICK = """
+import json, sys, threading
+
+class Watch:
+    imported_in = None
+
+    def find_spec(self, name, path, target=None):
+        if name == "mlflow":
+            Watch.imported_in = threading.current_thread().name
+
+sys.meta_path.insert(0, Watch())
+from trainlib import DataParallelTrainer
+
+result = DataParallelTrainer(lambda config: None, train_loop_config={"lr": 0.1}).fit()
+print(json.dumps({"run_id": result.run_id, "imported_in": Watch.imported_in}))
 """
 # A flow of the user's, on the server that a training would use.
 FLOW = """
@@ -313,6 +333,51 @@ def wait_for_runs(name: str) -> list[str]:
 def script_environment(up: Up) -> dict[str, str]:
     """A script in the platform's home. Its Ray is the session's, since the environment says so."""
     return {name: up.environment[name] for name in ("TRAINLIB_HOME", "PREFECT_HOME", "PYTHONPATH")}
+
+
+def test_a_script_that_joins_begins_its_run_before_mlflow_is_imported(up, survivor, driver):
+    survivor.script.wait_for(lambda: "training" in survivor.script.output)  # so there is an experiment
+    script = driver(QUICK, own_server=True, **script_environment(up))
+    assert script.wait() == 0, script.output
+    said = script.last_json()
+    assert said["imported_in"] == "mlflow-import"
+    with mlflow_client() as client:
+        run = client.get_run(said["run_id"])
+    assert run.info.status == "FINISHED"
+    assert run.data.params.items() >= {"lr": "0.1", "num_workers": "1"}.items()
+    assert run.data.tags.keys() >= {tags.KIND, tags.FRAMEWORK, tags.DRIVER, tags.FLOW_RUN_ID}
+
+
+def test_a_run_that_is_begun_early_is_as_mlflow_itself_would_have_begun_it(up):
+    store, now = default_store(), 1_700_000_000_000
+    with mlflow_client() as client:
+        experiment = client.create_experiment("begun early")
+        early = EarlyClient(store)
+        assert early.get_experiment_by_name("begun early").experiment_id == experiment
+        assert early.get_experiment_by_name("no such experiment") is None
+        assert early.search_runs([experiment], "") == []
+        runs = [
+            each.create_run(experiment, now, {"a": "Ä · 'b'", tags.MLFLOW_USER: "ada"}, "some name")
+            for each in (client, early)
+        ]
+        for each, run in zip((client, early), runs, strict=True):
+            log_notes(each, run.info.run_id, params={"lr": "0.1"}, tags={"c": "d"})
+        first, second = (client.get_run(run.info.run_id) for run in runs)
+        assert runs[1].info.artifact_uri == second.info.artifact_uri
+        assert first.data.to_dictionary() == second.data.to_dictionary()
+        for known in ("run_name", "start_time", "status", "user_id", "lifecycle_stage"):
+            assert getattr(first.info, known) == getattr(second.info, known)
+        assert {run.info.run_id for run in early.search_runs([experiment])} == {run.info.run_id for run in runs}
+
+
+def test_what_the_server_refuses_early_is_mlflows_own_error(up):
+    store = default_store()
+    with mlflow_client():
+        early = EarlyClient(store)
+        with pytest.raises(MlflowException, match="No Experiment with id=4711"):
+            early.create_run("4711", 0, {}, "a run")
+        with pytest.raises(MlflowException, match="not found"):
+            log_notes(early, "0" * 32, tags={"a": "b"})
 
 
 def test_the_nightly_run_is_scheduled(up):

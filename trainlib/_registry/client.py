@@ -14,8 +14,10 @@ from urllib.parse import urlparse
 
 from trainlib import _storage as storage
 from trainlib._home import require_home
+from trainlib._importing import without_collecting
 from trainlib._platform import joining, record
 from trainlib._registry.database import upgrade
+from trainlib._registry.early_client import early_client
 from trainlib._registry.store import TrackingStore
 from trainlib._schema import templates
 from trainlib._secrets import without_login
@@ -45,8 +47,9 @@ def connect(store: TrackingStore) -> MlflowClient:
     # It logs a traceback whenever its database is locked. What is waited for is said elsewhere, in one line.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     with store.in_use():
-        from mlflow import MlflowClient, __version__
-        from mlflow.exceptions import MlflowException
+        with without_collecting():
+            from mlflow import MlflowClient, __version__
+            from mlflow.exceptions import MlflowException
 
         try:
             with _creation_lock(store.uri):
@@ -63,6 +66,19 @@ def connect(store: TrackingStore) -> MlflowClient:
                 f"it to keep runs in {storage.home()}."
             ) from error
     return client
+
+
+def connect_to_begin(store: TrackingStore) -> MlflowClient:
+    """The same, for a training that begins: it does not wait until MLflow is imported, if a platform has its server.
+
+    Raises:
+        ConnectionFailedError, FormatError: as :func:`connect` does.
+    """
+    early = early_client(store)
+    if early is None:
+        return connect(store)
+    require_answer(store.uri)
+    return early
 
 
 def _own_database(uri: str) -> Path | None:

@@ -29,8 +29,6 @@ def find_or_create_experiment(
     Raises:
         ValueError: the experiment exists, and keeps its artifacts outside ``storage_path``, or that cannot be reached.
     """
-    from mlflow.exceptions import MlflowException
-
     wanted = storage.absolute(storage_path) if storage_path else None
     if wanted is not None and storage.local_path(wanted) is None and not storage.is_through_mlflow(wanted):
         storage.filesystem(wanted)  # its driver may be missing
@@ -39,6 +37,8 @@ def find_or_create_experiment(
         name = DEFAULT_EXPERIMENT if wanted is None else f"{DEFAULT_EXPERIMENT} · {wanted}"
     found = client.get_experiment_by_name(name)
     if found is None:
+        from mlflow.exceptions import MlflowException
+
         location = storage.join(wanted, "artifacts") if wanted else default_location(uri, name)
         try:
             found = client.get_experiment(client.create_experiment(name, artifact_location=location))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from trainlib._format import FORMAT
 from trainlib._registry import tags as names
 from trainlib._registry.attempts import Outcome, recorded_attempts
-from trainlib._registry.client import connect
+from trainlib._registry.client import connect, connect_to_begin
 from trainlib._registry.experiments import find_or_create_experiment
 from trainlib._registry.finding import find_last_named, find_run, find_run_of_flow, find_running, next_generation
 from trainlib._registry.fingerprint import Fingerprint
@@ -121,7 +121,7 @@ class _Opening:
             RunInUseError: another process owns it.
             _UndecidedError: another process may own it.
         """
-        client = connect(self.store)
+        client = connect_to_begin(self.store)
         if self.asked_for is not None:
             found: Run | None = find_run(client, self.asked_for)
             assert found is not None

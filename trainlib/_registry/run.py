@@ -13,6 +13,7 @@ from trainlib._process import Process
 from trainlib._registry import tags as names
 from trainlib._registry.attempts import AttemptRecord, Outcome, attempt_tags, has_failed, recorded_attempts
 from trainlib._registry.checkpoints import CheckpointStore
+from trainlib._registry.early_client import EarlyClient, log_notes
 from trainlib._registry.environment import Environment
 from trainlib._registry.kept_files import ENVIRONMENT, PREPROCESSOR, TRAINER_SETTINGS
 from trainlib._registry.metric_history import MetricHistory
@@ -20,7 +21,7 @@ from trainlib._registry.metric_writer import MetricWriter
 from trainlib._registry.names import trial_id
 from trainlib._registry.notes import Section, attempts_section, with_section
 from trainlib._registry.ownership import Lease
-from trainlib._registry.params import flat, stored_params
+from trainlib._registry.params import flat, stored_values
 from trainlib._registry.patience import Patience
 from trainlib._registry.recorded_run import Place, RecordedRun, just_created, read_run
 from trainlib._registry.statuses import status_after
@@ -30,7 +31,7 @@ from trainlib.errors import ConnectionFailedError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run, RunTag
+    from mlflow.entities import Run
 
 _PARAMS_AT_ONCE = 100
 UNSAVED = "unsaved.jsonl"
@@ -113,11 +114,11 @@ class RegisteredRun:
 
     def describe(self, params: Mapping[str, Any], tags: Mapping[str, str]) -> None:
         """Write params once, and tags. MLflow refuses to change a param, so a continued run keeps its own."""
-        new = [] if self.continued else stored_params(flat(params))
+        new = [] if self.continued else list(stored_values(flat(params)).items())
         *batches, last = [new[i : i + _PARAMS_AT_ONCE] for i in range(0, len(new), _PARAMS_AT_ONCE)] or [[]]
         for batch in batches:
-            self.patience(self.client.log_batch, self.run_id, params=batch)
-        self.patience(self.client.log_batch, self.run_id, params=last, tags=_run_tags(tags))  # tags are written last
+            self.patience(log_notes, self.client, self.run_id, params=dict(batch))
+        self.patience(log_notes, self.client, self.run_id, params=dict(last), tags=tags)  # tags are written last
 
     def save_trainer(self, settings: bytes) -> None:
         """Keep with the run what another process needs to continue it, and what somebody needs to rebuild it."""
@@ -217,13 +218,12 @@ class RegisteredRun:
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Set tags of the run at once, in one call."""
-        self.patience(self.client.log_batch, self.run_id, tags=_run_tags(tags))
+        self.patience(log_notes, self.client, self.run_id, tags=tags)
 
-
-def _run_tags(tags: Mapping[str, str]) -> list[RunTag]:
-    from mlflow.entities import RunTag
-
-    return [RunTag(tag, value) for tag, value in tags.items()]
+    def workers_started(self) -> None:
+        """There will be something to write soon, so MLflow is imported, if it is not yet."""
+        if isinstance(self.client, EarlyClient):
+            self.client.load()
 
 
 def create_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from trainlib import _storage as storage
-from trainlib._importing import collect_as_usual, without_collecting
+from trainlib._importing import collect_as_usual
 
 __all__ = ["TrackingStore", "absolute_uri", "current_store", "default_store", "home_store"]
 
@@ -184,25 +185,27 @@ class _Process:
     def _set_preferences(self) -> None:
         for name, value in _PREFERENCES.items():
             os.environ.setdefault(name, value)  # before the import: that is when MLflow decides about telemetry
-        with without_collecting():
+        os.environ.pop(_URI, None)
+        if _is_imported():
             from mlflow import get_tracking_uri, is_tracking_uri_set
 
-        os.environ.pop(_URI, None)
-        self._explicit_uri = get_tracking_uri() if is_tracking_uri_set() else None
+            self._explicit_uri = get_tracking_uri() if is_tracking_uri_set() else None
 
     def _apply(self, store: TrackingStore) -> None:
-        from mlflow import set_tracking_uri
+        if _is_imported():  # or else it finds the store in the environment
+            from mlflow import set_tracking_uri
 
-        set_tracking_uri(store.uri)
+            set_tracking_uri(store.uri)
         os.environ.pop(_TOKEN, None)
         self._put_back(_LOGIN)  # another store's are not for this one
         os.environ.update(store.environment)
 
     def _restore(self) -> None:
         try:
-            from mlflow import set_tracking_uri
+            if _is_imported():
+                from mlflow import set_tracking_uri
 
-            set_tracking_uri(self._explicit_uri)  # type: ignore[arg-type]  # None: nothing is set
+                set_tracking_uri(self._explicit_uri)  # type: ignore[arg-type]  # None: nothing is set
         finally:
             self._put_back(self._environment)
             collect_as_usual()
@@ -214,6 +217,11 @@ class _Process:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _is_imported() -> bool:
+    """Whether MLflow is. Then the user may have told it of another store, and it may remember one."""
+    return "mlflow" in sys.modules
 
 
 _process = _Process()

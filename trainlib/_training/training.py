@@ -262,6 +262,7 @@ class Training:
             case DataOpened():
                 self._record.data_opened(event.ingest, self._kept_preprocessor)
             case Started():
+                self.run.workers_started()
                 self._limits.workers_started()
                 self._logs.workers_started(len(self.run.attempts) + 1, event.workers)
                 self._record.history.workers_started(event.workers[0])

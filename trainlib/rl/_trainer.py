@@ -76,7 +76,8 @@ class RLTrainer(DataParallelTrainer):
         Raises:
             ImportError: RLlib or gymnasium is not installed.
             InvalidArgumentError: ``algorithm`` or ``config`` has the wrong type.
-            ValueError: RLlib has no such algorithm, or the algorithm no such setting.
+            ValueError: RLlib has no such algorithm, or the algorithm no such setting, or ``checkpoint_at_end`` is to be more than
+                ``checkpoint_frequency`` gives anyway.
         """
         ROOM.require_installed()
         with tensorflow_left_alone():
@@ -84,6 +85,12 @@ class RLTrainer(DataParallelTrainer):
             _require_train_alone(datasets)
             super().__init__(**ROOM.base_arguments(locals()))
             _ = self.settings.gang  # RLlib checks the settings
+        saving = self.run_config.checkpoint_config
+        if saving.checkpoint_at_end and saving.checkpoint_frequency > 1:
+            raise ValueError(
+                "checkpoint_at_end is True, but which iteration of an RLTrainer is the last one is known only after it. Leave "
+                "checkpoint_frequency out: then there is a checkpoint after each"
+            )
 
     @property
     def subject(self) -> Any:

@@ -52,6 +52,17 @@ CARTPOLE = {"env": "CartPole-v1"}
             ValueError,
             "minibatch_size",
         ),
+        (
+            {
+                "algorithm": "PPO",
+                "config": CARTPOLE,
+                "run_config": RunConfig(
+                    checkpoint_config=CheckpointConfig(checkpoint_frequency=5, checkpoint_at_end=True)
+                ),
+            },
+            ValueError,
+            "checkpoint_at_end is True, but which iteration of an RLTrainer is the last",
+        ),
         ({"algorithm": "BC", "datasets": {"validation": "x.csv"}}, ValueError, "RLTrainer reads 'train' alone"),
     ],
 )
