@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from bench.scripts.edit_run import finish_with_second_run, free_port
@@ -21,7 +22,9 @@ def answers(port: int) -> bool:
 
 port = free_port()
 ray = str(Path(sys.executable).with_name("ray"))
-environment = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+# A folder of its own, or else every other program here would try to join this Ray after its end.
+own_folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True)
+environment = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": own_folder.name}
 head = subprocess.Popen(
     [ray, "start", "--head", "--block", f"--port={port}", f"--node-ip-address={LOOPBACK}", "--include-dashboard=false"],
     env={**os.environ, **environment},
@@ -32,3 +35,4 @@ try:
 finally:
     head.terminate()
     head.wait()
+    own_folder.cleanup()

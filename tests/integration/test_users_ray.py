@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 SCRIPT = """
     import time
     import ray
@@ -70,9 +72,11 @@ SCRIPT = """
 
 
 def test_ray_can_be_shut_down_between_and_during_trainings(driver):
-    # Each Ray would start a process for every CPU in advance, of which the trainings here use one.
-    process = driver(SCRIPT, own_ray=True, RAY_prestart_worker_first_driver="0")
-    assert process.wait(180) == 0, process.output
+    # With a folder of its own, it tries to join no Ray that somebody else has started or killed on this machine. And each Ray would
+    # start a process for every CPU in advance, of which the trainings here use one.
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        process = driver(SCRIPT, own_ray=True, RAY_prestart_worker_first_driver="0", RAY_TMPDIR=folder)
+        assert process.wait(180) == 0, process.output
     assert process.output.strip().endswith("alive")
     before, _, after = process.output.partition("now it is read")
     assert "Running Dataset" not in before, "Ray Data logs no page of progress every few seconds"
