@@ -74,6 +74,8 @@ class EarlyClient:
         self._login = ":".join(store.login) if store.login else None
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # nothing of MLflow's, and asked for before there is a client
+            raise AttributeError(name)
         return getattr(self._client, name)
 
     @cached_property
@@ -89,10 +91,9 @@ class EarlyClient:
 
     def get_experiment_by_name(self, name: str) -> Any:
         """An experiment; None if there is none of that name."""
+        asked = urllib.parse.urlencode({"experiment_name": name})
         try:
-            found = self._ask(f"experiments/get-by-name?{urllib.parse.urlencode({'experiment_name': name})}")[
-                "experiment"
-            ]
+            found = self._ask(f"experiments/get-by-name?{asked}")["experiment"]
         except OSError:
             return self._client.get_experiment_by_name(name)
         return _Experiment(found["experiment_id"], found["name"], found["artifact_location"])

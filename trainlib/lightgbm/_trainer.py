@@ -68,7 +68,8 @@ class LightGBMTrainer(BoostedTreesTrainer):
                 :func:`get_network_params`, ``lightgbm.train`` in it trains on all workers together.
             train_loop_config: what this function is called with.
             params: LightGBM's parameters. The number of threads is that of the worker's CPUs. A parameter that LightGBM does not
-                know is an error.
+                know is an error. Where neither ``force_row_wise`` nor ``force_col_wise`` is given, histograms of up to 128
+                columns are built row by row.
             label_column: the column to predict. All other columns are features.
             num_boost_round: how many rounds the model has in the end, with those of a checkpoint that it goes on from. Default: 10.
             dmatrix_params: arguments for the ``lightgbm.Dataset`` of a dataset, by its name, e.g. ``{"train": {"weight": "w"}}``.
