@@ -90,7 +90,7 @@ def table(chosen: list[Measurement], numbers: dict[str, Numbers]) -> Table:
             m.what,
             shown(one, m.unit),
             f"{m.other.name}  {shown(other, m.unit)}",
-            f"{compared:+.3f}" if m.as_difference else f"{compared:.3f}",
+            f"{compared:.3f}",
             target,
             verdict,
         )

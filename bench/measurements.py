@@ -34,7 +34,7 @@ class Measurement:
 
     def compared(self, trainlib: float, other: float) -> float:
         """The ratio or the difference that the target is for."""
-        return trainlib - other if self.as_difference else trainlib / other
+        return abs(trainlib - other) if self.as_difference else trainlib / other
 
     def holds(self, compared: float) -> bool:
         """Whether a ratio or a difference meets the target."""
@@ -85,8 +85,7 @@ def _trees(library: str) -> tuple[Measurement, Measurement]:
             "auc",
             " %",
             *sides,
-            target=-0.2,
-            more_is_better=True,
+            target=0.2,
             as_difference=True,
         ),
     )

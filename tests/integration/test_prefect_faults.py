@@ -167,7 +167,7 @@ def test_the_embedded_server_is_restarted_and_knows_how_it_ended(trainings, flow
     told = script.end(1)
     assert told["ended_after"] < 10
     assert "does not answer, so it does not show how this run ended" in script.process.output
-    wait_until_told(told["flow_run"], timeout=200)
+    wait_until_told(told["flow_run"], timeout=150)
     script.tell("exit")
     assert script.process.wait() == 0, script.process.output
     assert not killed.is_running()

@@ -72,16 +72,17 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
 def histogram_layout(params: dict[str, Any], columns: int) -> dict[str, Any]:
     """How LightGBM builds histograms, where nobody says so: row by row, if the histograms of all columns fit into a core's cache.
 
-    By itself it times both ways once, on all rows. That favours columns in a worker with one thread, although rows are faster in
-    the small leaves where most of the time goes; and it may choose otherwise the next time, or on another worker.
+    By itself it times both ways once, on all rows, and may choose otherwise the next time, or on another worker. Where it chose
+    columns, a training by rows took a tenth less.
 
     Example:
         >>> histogram_layout({}, 30), histogram_layout({"force_col_wise": True}, 30), histogram_layout({}, 5000)
         ({'force_row_wise': True}, {}, {})
     """
     is_given = any(name in params for name in ("force_row_wise", "force_col_wise", "device_type", "device"))
-    bins = columns * int(params.get("max_bin", 255))
-    return {} if is_given or bins > _MOST_BINS_BY_ROW else {"force_row_wise": True}
+    bins = params.get("max_bin", 255)
+    fits = isinstance(bins, int) and columns * bins <= _MOST_BINS_BY_ROW  # what is no number, LightGBM refuses
+    return {"force_row_wise": True} if fits and not is_given else {}
 
 
 def _names() -> list[str]:
