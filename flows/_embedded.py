@@ -167,7 +167,7 @@ def _watch(url: str) -> None:
     while True:
         time.sleep(_WATCH_S)
         assert _server is not None
-        if time.monotonic() - asked_at >= _ASK_S:
+        if is_new or time.monotonic() - asked_at >= _ASK_S:
             asked_at = time.monotonic()
             if answers(url):
                 answered_at = time.monotonic()

@@ -1,5 +1,6 @@
 """Everything that a test session records goes to one temporary folder, and it uses no server but its own."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -18,8 +19,11 @@ HOME = Path(tempfile.mkdtemp(prefix="trainlib-tests-"))
 os.environ["TRAINLIB_HOME"] = str(HOME)
 os.environ["PREFECT_HOME"] = str(HOME / "prefect")
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"  # on a busy machine, its 20 s are not enough
-os.environ["TRAINLIB_WORKER_IDLE_S"] = "600"  # so that a test finds the workers warm that one long before it has used
-os.environ["RAY_idle_worker_killing_time_threshold_ms"] = "600000"  # noqa: SIM112 (and Ray keeps those that read data)
+# So that a test finds workers warm that one before it has used, and Ray keeps its processes that read data. But not for long: each idle
+# process of Ray looks a hundred times a second whether there is a signal, which takes a hundredth of a core. Starting one takes one or two
+# seconds of it, and more with a framework.
+os.environ["TRAINLIB_WORKER_IDLE_S"] = "300"
+os.environ["RAY_idle_worker_killing_time_threshold_ms"] = "120000"  # noqa: SIM112
 # Or RLlib, where a test imports it, would import TensorFlow, and switch its eager mode off for the tests that come later.
 os.environ["RLLIB_TEST_NO_TF_IMPORT"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of some hundred processes would compile trainlib anew
@@ -29,6 +33,12 @@ for _address in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
 # The same examples each time, however busy the machine is.
 hypothesis.settings.register_profile("trainlib", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("trainlib")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of the search for garbage: all frameworks are, and every search would go through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from trainlib.errors import InvalidArgumentError
 
-__all__ = ["CheckpointOfRay", "checkpoint_from_ray", "described", "is_of_ray", "settings_from_ray"]
+__all__ = ["CheckpointOfRay", "checkpoint_from_ray", "described", "is_of_ray", "kind_of", "settings_from_ray"]
 
 _SETTINGS = {
     "ScalingConfig": (
@@ -124,6 +124,17 @@ def _location_of(checkpoint: Any) -> str:
 def is_of_ray(value: Any, name: str) -> bool:
     """Whether a value is of Ray's class with this name, or of one that extends it."""
     return any(kind.__name__ == name for kind in _rays_classes(value))
+
+
+def kind_of(value: Any) -> str:
+    """The name of a value's class with its article.
+
+    Example:
+        >>> kind_of(5), kind_of("text")
+        ('an int', 'a str')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def described(value: Any) -> str:

@@ -78,7 +78,9 @@ class Room:
     trainer: str
     """The trainer, as ``module:class``. By name, because the trainer's module imports its room."""
     packages: tuple[str, ...] = ()
-    """What has to be importable, by import name."""
+    """What has to be importable, by import name. The first is the framework's own: without it, the framework is not installed."""
+    version_package: str | None = None
+    """The package whose version is the framework's. Default: the first."""
     extra: str | None = None
     """The extra that installs these packages: ``pip install 'trainlib[extra]'``."""
     check: Callable[[], None] | None = None
@@ -94,6 +96,8 @@ class Room:
     checkpoint, and returns what predicts for rows that are already preprocessed. It may have ``why_not(folder) -> str | None``,
     which says, without loading anything, why a checkpoint cannot predict.
     """
+    served_packages: tuple[str, ...] = ()
+    """What ``served`` needs, by import name, with extras such as ``ray[rllib]``. Default: the packages."""
     form: str | None = None
     """What a form asks for, as ``module:class``. Default: a training function, its config and the framework's settings."""
     own_function: str | None = None
@@ -103,6 +107,8 @@ class Room:
     ``train_loop_config``, so that runs, sweeps, forks and digests know them as they know the config of a user's function."""
     takes_function: bool = True
     """Whether the trainer runs a training function of the user's."""
+    ends_by_itself: bool = True
+    """Whether the room's own training function returns some time. Otherwise ``RunConfig.stop`` has to end a training."""
     averages_gradients: bool = False
     """Whether the ranks of a training function hold the same model and average its gradients."""
     gang: str | None = None

@@ -6,6 +6,7 @@ call back from their own threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -130,7 +131,13 @@ class Session(Protocol):
     resume_from: Checkpoint | None
     """What the attempt started from."""
 
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None) -> None: ...
+    def report(
+        self,
+        metrics: dict[str, Any],
+        checkpoint: Checkpoint | None,
+        when_stopped: Callable[[], Checkpoint] | None = None,
+    ) -> None:
+        """Make a report. ``when_stopped`` makes the checkpoint that is saved if the training is stopped here without one."""
 
     def save(self, checkpoint: Checkpoint) -> None: ...
 

@@ -268,7 +268,10 @@ class DataParallelTrainer(BaseTrainer):
         from trainlib._registry.finding import load_trainer
 
         known = inspect.signature(cls.__init__).parameters
-        if unknown := changes.keys() - known.keys():
+        takes_more = any(
+            each.kind is each.VAR_KEYWORD for each in known.values()
+        )  # and says itself what it does not know
+        if (unknown := changes.keys() - known.keys()) and not takes_more:
             raise InvalidArgumentError(
                 f"{cls.__name__}.restore() got unknown argument(s): {', '.join(sorted(unknown))}"
             )

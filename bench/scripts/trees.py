@@ -1,6 +1,6 @@
 """The table that boosted trees are trained on, and their settings: the same on both sides.
 
-TRAINLIB_BENCH_ROWS=20000 makes the table smaller, to see whether the scripts work.
+TRAINLIB_BENCH_ROWS=20000 makes the table smaller, to see whether the scripts work. TRAINLIB_BENCH_ROUNDS=200 trains for longer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 ROWS = int(os.environ.get("TRAINLIB_BENCH_ROWS", "1000000"))
 HELD_OUT = 100_000
 COLUMNS = 30
-ROUNDS = 50
+ROUNDS = int(os.environ.get("TRAINLIB_BENCH_ROUNDS", "50"))
 BLOCKS = 8
 XGBOOST = {"objective": "binary:logistic", "eval_metric": "logloss", "max_depth": 6, "eta": 0.1}
 LIGHTGBM = {"objective": "binary", "metric": "binary_logloss", "num_leaves": 63, "learning_rate": 0.1, "verbosity": -1}

@@ -45,7 +45,9 @@ def browser() -> Iterator[BrowserContext]:
         raise ChromiumMissingError("none was found in PATH")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        context = chromium.new_context(viewport=SIZE, locale="en-GB", timezone_id="UTC", color_scheme="light")
+        context = chromium.new_context(
+            viewport=SIZE, locale="en-GB", timezone_id="UTC", color_scheme="light", reduced_motion="reduce"
+        )
         context.set_default_timeout(1000 * TIMEOUT_S)
         context.add_init_script(FIRST_VISIT_OVER)
         yield context

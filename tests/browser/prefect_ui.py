@@ -21,7 +21,7 @@ __all__ = ["ENDED", "Form", "Prefect", "Ui"]
 ENDED = ("Completed", "Failed", "Crashed", "Cancelled")
 """The names of the states of runs that are over."""
 
-_LOOK_S = 0.2
+_LOOK_S = 0.5
 
 
 class Ui(Enum):
@@ -113,6 +113,10 @@ class Prefect:
         """The page of an artifact of a run."""
         self.page.goto(f"{self.address}{ui.value}/artifacts/artifact/{self.artifacts(run_id)[key]['id']}")
         self.page.get_by_text(key, exact=True).first.wait_for()
+
+    def leave(self) -> None:
+        """Close the page. An open one keeps asking the server, and draws its spinners without a GPU, while a run needs the processor."""
+        self.page.goto("about:blank")
 
     def act(self, run_id: str, action: str) -> None:
         """Choose an entry of the menu of a run's page, and confirm it: Cancel, Pause, Resume or Retry."""

@@ -78,22 +78,27 @@ def slow_run(prefect: Prefect, home: Path, may_end: Path) -> str:
     return form.submit()
 
 
-def iteration(prefect: Prefect, run_id: str) -> int:
-    """How far a run is, by the page of its progress artifact."""
-    prefect.open_artifact(run_id, "training-progress")
-    shown = prefect.page.get_by_text(re.compile(r"iteration \d+")).first.inner_text()
-    return int(shown.partition("iteration ")[2].partition("/")[0])
+ITERATION = re.compile(r"iteration (\d+)")
 
 
 def wait_for_progress(prefect: Prefect, run_id: str, *, beyond: int = 0) -> int:
-    """Return when a run is further than an iteration. Gives how far it is. Fails if the run is over."""
+    """Return when the page of a run's progress artifact shows that the run is further than an iteration. Gives how far it is.
+
+    Fails if the run is over. The page is opened once the server knows of it: opening it takes longer than an iteration.
+    """
 
     def is_further() -> bool:
         assert prefect.run(run_id)["state"]["name"] not in ENDED, prefect.account(run_id)
-        return "training-progress" in prefect.artifacts(run_id) and iteration(prefect, run_id) > beyond
+        artifact = prefect.artifacts(run_id).get("training-progress", {})
+        known = ITERATION.search(artifact.get("description") or "")
+        return known is not None and int(known[1]) > beyond
 
     prefect.wait_until(is_further, 60, lambda: prefect.account(run_id))
-    return iteration(prefect, run_id)
+    prefect.open_artifact(run_id, "training-progress")
+    shown = ITERATION.search(prefect.page.get_by_text(ITERATION).first.inner_text())
+    assert shown is not None
+    assert int(shown[1]) > beyond
+    return int(shown[1])
 
 
 def test_the_progress_of_a_run_moves(prefect: Prefect, slow_run: str, screenshots: Screenshots):
@@ -173,6 +178,7 @@ def submitted(prefect: Prefect, slow_run: str, screenshots: Screenshots) -> Subm
         try:
             assert "[object Object]" not in form.text()
             forms.runs[name] = form.submit()
+            prefect.leave()
             # One after the other: a small machine has no room for two trainings that read data.
             prefect.wait_for(forms.runs[name], *ENDED, timeout_s=RUN_S)
         except AssertionError as error:  # the test of that form raises it; the others are tested all the same

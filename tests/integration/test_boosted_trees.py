@@ -27,7 +27,7 @@ from trainlib import (
 )
 from trainlib._stacks import stacks_of
 from trainlib.callbacks import Callback
-from trainlib.errors import DataError, InvalidArgumentError
+from trainlib.errors import DataError
 from trainlib.lightgbm import LightGBMCheckpoint, LightGBMTrainer, get_network_params
 from trainlib.xgboost import XGBoostCheckpoint, XGBoostTrainer
 
@@ -49,10 +49,10 @@ def table(rows: int, seed: int, classes: int = 2) -> pd.DataFrame:
 TRAIN, VALID = table(2000, seed=1), table(600, seed=2)
 
 
-def bare_xgboost(params: dict[str, Any], rounds: int) -> tuple[Any, dict[str, list[float]]]:
+def bare_xgboost(params: dict[str, Any], rounds: int, weights: Any = None) -> tuple[Any, dict[str, list[float]]]:
     import xgboost
 
-    train = xgboost.QuantileDMatrix(TRAIN[FEATURES], TRAIN["target"])
+    train = xgboost.QuantileDMatrix(TRAIN[FEATURES], TRAIN["target"], weight=weights)
     valid = xgboost.QuantileDMatrix(VALID[FEATURES], VALID["target"], ref=train)
     seen: dict[str, Any] = {}
     evals = [(train, "train"), (valid, "valid")]
@@ -60,10 +60,10 @@ def bare_xgboost(params: dict[str, Any], rounds: int) -> tuple[Any, dict[str, li
     return model, {f"{name}-{metric}": seen[name][metric] for name in seen for metric in seen[name]}
 
 
-def bare_lightgbm(params: dict[str, Any], rounds: int) -> tuple[Any, dict[str, list[float]]]:
+def bare_lightgbm(params: dict[str, Any], rounds: int, weights: Any = None) -> tuple[Any, dict[str, list[float]]]:
     import lightgbm
 
-    train = lightgbm.Dataset(TRAIN[FEATURES], TRAIN["target"], params=params)
+    train = lightgbm.Dataset(TRAIN[FEATURES], TRAIN["target"], weight=weights, params=params)
     valid = lightgbm.Dataset(VALID[FEATURES], VALID["target"], reference=train, params=params)
     seen: dict[str, Any] = {}
     model = lightgbm.train(
@@ -90,9 +90,11 @@ class Library:
     trainer: Any
     checkpoint: type
     params: dict[str, Any]
-    bare: Callable[[dict[str, Any], int], tuple[Any, dict[str, list[float]]]]
+    bare: Callable[..., tuple[Any, dict[str, list[float]]]]
     predict: Callable[[Any, pd.DataFrame], np.ndarray]
     rounds_of: Callable[[Any], int]
+    best_round_of: Callable[[Any], int]
+    """Of a model whose training was stopped early, from 1."""
     multiclass: dict[str, Any]
     tolerance: dict[str, float] = field(default_factory=dict)
     """For metrics that are no means over rows, and so are not exact when they are made of the workers'."""
@@ -105,6 +107,7 @@ XGBOOST = Library(
     bare=bare_xgboost,
     predict=predict_xgboost,
     rounds_of=lambda model: model.num_boosted_rounds(),
+    best_round_of=lambda model: model.best_iteration + 1,
     multiclass={"objective": "multi:softprob", "num_class": 3},
 )
 LIGHTGBM = Library(
@@ -120,6 +123,7 @@ LIGHTGBM = Library(
     bare=bare_lightgbm,
     predict=lambda model, rows: model.predict(rows),
     rounds_of=lambda model: model.current_iteration(),
+    best_round_of=lambda model: model.current_iteration(),
     multiclass={"objective": "multiclass", "num_class": 3},
     tolerance={"train-auc": 0.01, "valid-auc": 0.01},
 )
@@ -204,7 +208,7 @@ def test_a_training_that_loses_a_worker_ends_with_the_model_and_the_curve_of_one
 
 
 @BOTH
-def test_a_class_that_one_share_lacks_is_learned_and_training_goes_on_from_a_checkpoint(library):
+def test_a_class_that_one_share_lacks_is_learned_and_training_goes_on_from_a_checkpoint(library, registry, curve):
     rows = table(600, seed=3, classes=3).sort_values("target", ignore_index=True)
     trainer = library.trainer(
         params=library.multiclass,
@@ -217,11 +221,49 @@ def test_a_class_that_one_share_lacks_is_learned_and_training_goes_on_from_a_che
     predicted = library.predict(result.checkpoint.get_model(), rows[FEATURES])
     assert (predicted.argmax(axis=1) == rows["target"]).mean() > 0.8
 
-    longer = trainer.copy_with(num_boost_round=8, resume_from_checkpoint=result.checkpoint).fit()
+    longer = trainer.copy_with(
+        num_boost_round=100,
+        resume_from_checkpoint=result.checkpoint,
+        run_config=RunConfig(stop={"training_iteration": 2}),
+    ).fit()
     assert longer.metrics["training_iteration"] == 2
-    assert library.rounds_of(longer.checkpoint.get_model()) == 8
-    with pytest.raises(TrainingFailedError, match="the checkpoint to go on from has 6 rounds already"):
+    assert library.rounds_of(longer.checkpoint.get_model()) == 8, "a training that is stopped has its model"
+    metric = next(name for name in longer.metrics if name.startswith("train-"))
+    assert [step for step, _ in curve(longer.run_id, metric)] == [1, 2], "which is no second point of a metric"
+    ((_, metrics),) = longer.best_checkpoints
+    assert metrics[metric] == longer.metrics[metric]
+    (saved,) = registry.search_logged_models(
+        [registry.get_run(longer.run_id).info.experiment_id], f"source_run_id = '{longer.run_id}'"
+    )
+    assert {point.key for point in saved.metrics} >= {metric}, "MLflow lists the metrics with the checkpoint"
+    with pytest.raises(TrainingFailedError, match=r"The checkpoint already has 6 rounds. Set num_boost_round above 6"):
         trainer.copy_with(resume_from_checkpoint=result.checkpoint).fit()
+
+
+@BOTH
+def test_weights_are_those_of_one_process_whatever_the_order_of_columns_and_early_stopping_ends_after_the_best_round(
+    library,
+):
+    weights = np.arange(len(TRAIN)) % 3 + 0.5
+    params = {name: value for name, value in library.params.items() if name not in ("metric", "eval_metric")}
+    params["learning_rate"] = 0.9
+    result = library.trainer(
+        params=params,
+        label_column="target",
+        datasets={"train": TRAIN.assign(w=weights), "valid": VALID[VALID.columns[::-1]]},
+        num_boost_round=100,
+        dmatrix_params={"train": {"weight": "w"}},
+        early_stopping_rounds=2,
+        scaling_config=ScalingConfig(num_workers=2),
+    ).fit()
+    _, seen = library.bare(params, 4, weights=weights)
+    reported = result.metrics_dataframe
+    for metric, values in seen.items():
+        np.testing.assert_allclose(reported[metric][:4], values, atol=1e-4, err_msg=metric)
+    (judged,) = [metric for metric in seen if metric.startswith("valid-")]
+    best = int(reported[judged].argmin()) + 1
+    assert (len(reported), result.metrics["training_iteration"]) == (best + 2, best + 2)
+    assert library.best_round_of(result.checkpoint.get_model()) == best
 
 
 def with_one_label_missing() -> pd.DataFrame:
@@ -247,14 +289,18 @@ def with_one_label_missing() -> pd.DataFrame:
             {"train": lambda: table(400, 4, 10)},
         ),
         (XGBOOST, DataError, r"'valid' .* has only 1 row\(s\) for 2 workers", {"valid": lambda: VALID.head(1)}),
-        (XGBOOST, InvalidArgumentError, "XGBoost does not know the parameter 'max_dept' in params", {}),
-        (LIGHTGBM, InvalidArgumentError, "LightGBM does not know .* 'max_dept' .* Did you mean 'max_depth'", {}),
+        (
+            LIGHTGBM,
+            DataError,
+            "the dataset 'valid' lacks 'f3', which 'train' has",
+            {"valid": lambda: VALID.drop(columns="f3")},
+        ),
     ],
-    ids=["label missing", "objective", "too few rows", "unknown to xgboost", "unknown to lightgbm"],
+    ids=["label missing", "objective", "too few rows", "feature missing"],
 )
 def test_what_only_the_workers_can_see_is_said_in_plain_words(library, error, message, changes):
     trainer = library.trainer(
-        params=library.params if changes else {**library.params, "max_dept": 3},
+        params=library.params,
         label_column="target",
         datasets={"train": lambda: TRAIN, **changes},
         scaling_config=ScalingConfig(num_workers=2),

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from trainlib import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
+from trainlib.flows import predict
 from trainlib.huggingface import AccelerateTrainer, TransformersCheckpoint, TransformersTrainer
 from trainlib.torch import TorchTrainer
 
@@ -142,6 +143,17 @@ def test_what_a_trainer_logs_and_saves_is_reported_and_kept(trained, curve):
     assert checkpoint.get_training_arguments().num_train_epochs == EPOCHS
     left = list(Path(result.log_dir).rglob("checkpoint-*"))
     assert not left, "what is in the registry is not kept a second time"
+
+
+def test_its_checkpoint_predicts_for_rows_of_any_length(trained, tmp_path):
+    result, _ = trained
+    rows = tokens(3).assign(input_ids=[[1, 2, 3], [1, 2], [5]])
+    rows.to_parquet(tmp_path / "rows.parquet")
+    written = predict(result.run_id, str(tmp_path / "rows.parquet"), num_workers=1, storage_path=str(tmp_path))
+    predicted = pd.read_parquet([str(each) for each in Path(written.folder).glob("*.parquet")])
+    logits = [np.stack(row) for row in predicted["prediction"]]
+    assert [each.shape for each in logits] == [(3, VOCABULARY), (2, VOCABULARY), (1, VOCABULARY)]
+    np.testing.assert_allclose(logits[1], logits[0][:2], atol=1e-5)
 
 
 # -- a worker dies ------------------------------------------------------------------------------------------

@@ -5,26 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from ray.data.preprocessors import StandardScaler
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 
 from tests.without_trainlib import predictions_without_trainlib
 from trainlib import RunConfig, tune
-from trainlib._data.sources import inspect_source
 from trainlib._prediction.model_names import find_model
-from trainlib._prediction.plan import plan_prediction
-from trainlib._prediction.predictor import BatchPredictor
 from trainlib._registry.models import promote_checkpoint
 from trainlib._registry.store import current_store
 from trainlib.flows import _embedded as embedded
-from trainlib.flows import pipeline
+from trainlib.flows import pipeline, predict
 from trainlib.sklearn import SklearnTrainer
 from trainlib.torch import TorchTrainer
-from trainlib.tune import TuneConfig, Tuner
+from trainlib.tune import ResultGrid, TuneConfig, Tuner
 from trainlib.xgboost import XGBoostTrainer
 
 ROWS = load_breast_cancer(as_frame=True).frame.rename(columns=lambda name: name.replace(" ", "_"))
@@ -76,14 +75,15 @@ def folder(tmp_path_factory) -> Iterator[Path]:
         yield folder
 
 
-def test_one_sweep_compares_frameworks_and_each_of_its_models_predicts_without_trainlib(folder, registry):
+def compared(name: str, rows: pd.DataFrame, trained_on: int) -> ResultGrid:
+    """A sweep over three frameworks on the same rows, with labels 0 and 1 in the column ``target``."""
     import networks
 
     common = {
-        "datasets": {"train": ROWS[:400], "validation": ROWS[400:]},
-        "preprocessor": StandardScaler(columns=FEATURES),
+        "datasets": {"train": rows[:trained_on], "validation": rows[trained_on:]},
+        "preprocessor": StandardScaler(columns=[column for column in rows.columns if column != "target"]),
     }
-    results = Tuner(
+    return Tuner(
         tune.grid_search(
             [
                 TorchTrainer(networks.train_network, train_loop_config={"target": "target", "lr": 0.05}, **common),
@@ -92,26 +92,44 @@ def test_one_sweep_compares_frameworks_and_each_of_its_models_predicts_without_t
             ]
         ),
         tune_config=TuneConfig(metric=METRIC, mode="max"),
-        run_config=RunConfig(name="frameworks", verbose=0),
+        run_config=RunConfig(name=name, verbose=0),
     ).fit()
+
+
+def runs_in_one_table(results: ResultGrid, registry: Any) -> list[Any]:
+    """The trials of a sweep, which MLflow shows below one run, all with the metric that they are compared by."""
     assert not results.errors, results.errors
     runs = [registry.get_run(result.run_id) for result in results]
     assert {run.data.params["trainer"] for run in runs} == {"TorchTrainer", "XGBoostTrainer", "SklearnTrainer"}
     assert len({run.data.tags["mlflow.parentRunId"] for run in runs}) == 1, "one table, and one chart by this metric"
-    assert all(run.data.metrics[METRIC] > 0.9 for run in runs)
     assert results.get_best_result().metrics[METRIC] == max(run.data.metrics[METRIC] for run in runs)
+    return runs
+
+
+def test_one_sweep_compares_frameworks_and_each_of_its_models_predicts_without_trainlib(folder, registry):
+    runs = runs_in_one_table(compared("frameworks", ROWS, 400), registry)
+    assert all(run.data.metrics[METRIC] > 0.9 for run in runs)
 
     rows = ROWS[FEATURES][500:].reset_index(drop=True)
     ours = {}
     for run in runs:
-        model, name = find_model(run.info.run_id), f"cancer by {run.data.params['trainer']}"
-        recipe = plan_prediction(model, inspect_source(str(folder / "new.parquet")), keep_columns=[]).recipe
-        promote_checkpoint(model.model_id, name)
-        ours[f"models:/{name}@best"] = BatchPredictor(recipe)(rows)["prediction"].tolist()
+        uri = f"models:/cancer by {run.data.params['trainer']}@best"
+        promote_checkpoint(find_model(run.info.run_id).model_id, uri.removeprefix("models:/").removesuffix("@best"))
+        written = predict(uri, str(folder / "new.parquet"), num_workers=1, storage_path=str(folder))
+        files = sorted(map(str, Path(written.folder).glob("*.parquet")))
+        ours[uri] = pd.read_parquet(files)["prediction"].tolist()
     elsewhere, _ = predictions_without_trainlib(dict.fromkeys(ours, rows), MLFLOW_TRACKING_URI=current_store().uri)
     for uri, predicted in ours.items():
         np.testing.assert_allclose(elsewhere[uri], predicted, rtol=1e-6)
         assert np.mean((np.asarray(predicted) > 0.5) == ROWS["target"][500:]) > 0.9, uri
+
+
+def test_one_sweep_compares_frameworks_on_digits(folder, registry):
+    digits = load_digits(as_frame=True).frame
+    varying = digits.loc[:, digits.nunique() > 1]
+    odd = varying.assign(target=digits["target"] % 2)
+    runs = runs_in_one_table(compared("frameworks on digits", odd, 1200), registry)
+    assert all(run.data.metrics[METRIC] > 0.8 for run in runs)
 
 
 def test_a_pipeline_for_each_framework_leaves_the_alias_with_the_best_of_them(folder, registry):

@@ -45,6 +45,24 @@ def test_the_boosted_trees_example_runs():
     assert names["model"].num_boosted_rounds() == 20
 
 
+def test_the_lightgbm_example_runs():
+    names = run_example("LightGBMTrainer(")
+    assert names["result"].metrics["valid-auc"] > 0.95
+    assert names["model"].current_iteration() <= names["result"].metrics["training_iteration"] < 50
+
+
+def test_the_scikit_learn_example_runs():
+    names = run_example("SklearnTrainer(")
+    assert names["result"].metrics["valid-auc"] > 0.9
+    assert hasattr(names["estimator"], "coef_")
+
+
+def test_the_reinforcement_learning_example_runs(capsys):
+    names = run_example("RLTrainer(")
+    assert names["result"].metrics["training_iteration"] == 2
+    assert "PPO" in capsys.readouterr().out, "the module"
+
+
 def test_the_lightning_example_runs():
     result = run_example("RayDDPStrategy()")["result"]
     assert result.metrics_dataframe["epoch"].tolist() == [0, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import ray
+import torch
 from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.spaces import Box, Discrete
 from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -20,6 +22,7 @@ from tests.without_trainlib import predictions_without_trainlib
 from trainlib import FailureConfig, RunConfig, ScalingConfig, session
 from trainlib._registry.models import promote_checkpoint
 from trainlib._registry.store import current_store
+from trainlib.flows import predict
 from trainlib.rl import RLCheckpoint, RLTrainer
 from trainlib.rl._served import load
 
@@ -66,6 +69,17 @@ class Faults(RLlibCallback):
                 )
 
 
+def normalized(env: Any, spaces: Any, device: Any) -> Any:
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    return MeanStdFilter()
+
+
+def connector_of(checkpoint: RLCheckpoint) -> Any:
+    (connector,) = pickle.loads(Path(checkpoint.path, "connectors.pkl").read_bytes())
+    return connector
+
+
 def once(mark: Path) -> bool:
     is_new = not mark.exists()
     mark.touch()
@@ -90,7 +104,8 @@ def training(folder: Path, fault: str, num_workers: int, iterations: int, **conf
 def test_all_actors_are_in_the_gang_and_lost_processes_leave_one_run_and_one_curve(tmp_path, curve, newest_run):
     """The algorithm's own process is lost: a retry. An env runner is lost: RLlib itself replaces it."""
     evaluating = {"evaluation_interval": 2, "evaluation_num_env_runners": 1, "evaluation_duration": 1}
-    result = training(tmp_path, "algorithm", num_workers=2, iterations=4, **evaluating).fit()
+    normalizing = {"_env_to_module_connector": normalized}
+    result = training(tmp_path, "algorithm", num_workers=2, iterations=4, **evaluating, **normalizing).fit()
     assert result.attempts == 2
     assert newest_run(f"rl-{tmp_path.name}-algorithm").info.run_id == result.run_id
     sampled = curve(result.run_id, "num_env_steps_sampled_lifetime")
@@ -108,9 +123,13 @@ def test_all_actors_are_in_the_gang_and_lost_processes_leave_one_run_and_one_cur
     assert isinstance(result.checkpoint, RLCheckpoint)
     module = result.checkpoint.get_module()
     assert module.action_space.n == 2
-    actions = load(result.checkpoint.path)(pd.DataFrame(np.eye(4), columns=["x", "v", "angle", "spin"]))
-    assert actions.shape == (4,)
-    assert set(actions) <= {0, 1}
+    states = np.random.default_rng(0).normal(0, 0.1, (50, 4)).astype("float32")
+    actions = load(result.checkpoint.path)(pd.DataFrame(states, columns=["x", "v", "angle", "spin"]))
+    stats = connector_of(result.checkpoint)._filters[None].running_stats
+    assert stats.num_pushes >= 2 * BATCH, "of all env runners"
+    seen = torch.as_tensor((states - stats.mean) / (stats.std + 1e-8), dtype=torch.float32)
+    expected = module.forward_inference({"obs": seen})["action_dist_inputs"].argmax(-1)
+    assert actions.tolist() == expected.tolist(), "it sees what it saw while training"
 
 
 def test_a_lost_env_runner_that_is_not_to_be_replaced_is_a_failed_attempt(tmp_path, curve):
@@ -139,7 +158,7 @@ def steps(count: int) -> pd.DataFrame:
     )
 
 
-def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_without_trainlib(registry):
+def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_without_trainlib(registry, tmp_path):
     result = RLTrainer(
         "BC",
         config={
@@ -153,8 +172,8 @@ def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_withou
         run_config=RunConfig(stop={"training_iteration": 3}, runtime_env=WITHOUT_TENSORFLOW),
     ).fit()
     assert result.rows == {"train": [[2000]]}, "written once"
-    predict = load(result.checkpoint.path)
-    assert predict(pd.DataFrame({"obs": [[0, 0, 2, 0], [0, 0, -2, 0]]})).tolist() == [1, 0]
+    act = load(result.checkpoint.path)
+    assert act(pd.DataFrame({"obs": [[0, 0, 2, 0], [0, 0, -2, 0]]})).tolist() == [1, 0]
 
     experiment = registry.get_run(result.run_id).info.experiment_id
     saved = registry.search_logged_models([experiment], filter_string=f"source_run_id = '{result.run_id}'")
@@ -165,6 +184,10 @@ def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_withou
         {"models:/pushes@best": rows}, **store, **WITHOUT_TENSORFLOW["env_vars"]
     )
     assert elsewhere == {"models:/pushes@best": [1, 0]}
+    rows.to_parquet(tmp_path / "rows.parquet")
+    written = predict("models:/pushes@best", str(tmp_path / "rows.parquet"), num_workers=1, storage_path=str(tmp_path))
+    predicted = pd.read_parquet([str(each) for each in Path(written.folder).glob("*.parquet")])
+    assert predicted["prediction"].tolist() == [1, 0]
 
 
 @pytest.fixture(autouse=True)

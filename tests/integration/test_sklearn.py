@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -35,16 +36,22 @@ FEATURES = [name for name in ROWS.columns if name != "target"]
 
 
 class KilledOnce(LogisticRegression):
-    """Its process is killed while it is fitted for the first time."""
+    """Its process is killed while it is fitted for the first time. Later, the folds of a cross-validation wait for each other."""
 
-    def __init__(self, marker="", max_iter=3000):
+    def __init__(self, marker="", max_iter=3000, thread_count=1):
         super().__init__(max_iter=max_iter)
         self.marker = marker
+        self.thread_count = thread_count
 
     def fit(self, rows, labels):
         if not Path(self.marker).exists():
             Path(self.marker).touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        Path(f"{self.marker}-{uuid.uuid4().hex}").touch()
+        deadline = time.monotonic() + 60
+        while len(list(Path(self.marker).parent.glob("killed-*"))) < 2:
+            assert time.monotonic() < deadline, "the other fold is not fitted beside this one"
+            time.sleep(0.02)
         return super().fit(rows, labels)
 
 
@@ -86,9 +93,14 @@ def test_it_fits_as_scikit_learn_alone_and_reports_what_the_guides_name(trained,
 
 
 def test_a_retry_starts_over_and_leaves_one_run_and_one_curve(tmp_path, registry, curve, newest_run):
+    """Its folds are fitted side by side, as it was asked to, and the estimator keeps the threads that it was given."""
     result = SklearnTrainer(
-        KilledOnce(str(tmp_path / "killed")),
+        KilledOnce(str(tmp_path / "killed"), thread_count=7),
         label_column="target",
+        cv=2,
+        parallelize_cv=True,
+        set_estimator_cpus=False,
+        scaling_config=ScalingConfig(trainer_resources={"CPU": 2}),
         datasets={"train": TRAIN, "valid": VALID},
         run_config=RunConfig(name="killed once", failure_config=FailureConfig(max_failures=1), verbose=0),
     ).fit()
@@ -96,6 +108,8 @@ def test_a_retry_starts_over_and_leaves_one_run_and_one_curve(tmp_path, registry
     assert newest_run("killed once").info.run_id == result.run_id
     assert [step for step, _ in curve(result.run_id, "valid-accuracy")] == [1]
     assert registry.get_run(result.run_id).data.tags["trainlib.attempts"] == "2"
+    assert len(result.metrics["cv"]["test_score"]) == 2
+    assert result.checkpoint.get_estimator().thread_count == 7
 
 
 def test_a_label_that_is_missing_or_lacks_values_is_named():
@@ -104,7 +118,7 @@ def test_a_label_that_is_missing_or_lacks_values_is_named():
 
     rows = ray.data.from_pandas(TRAIN[["mean_area", "target"]].assign(target=[*TRAIN["target"][:-2], None, None]))
     for label, why in {
-        "labels": "has no column 'labels', which label_column names",
+        "labels": "has no column 'labels'. label_column must be one of",
         "target": "the label 'target' of the dataset 'train' is missing in 2 of its 400 rows",
     }.items():
         trainer = SklearnTrainer(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
 from trainlib.errors import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
+    from trainlib._boosting.library import Library
     from trainlib._data.sources import Source
 
 __all__ = [
+    "columns_named_in",
     "require_column",
     "require_label",
     "require_labels_in_files",
+    "require_matrix_arguments",
+    "require_no_train_arguments",
     "require_params",
+    "require_patience",
     "require_rounds",
     "require_train",
     "with_all_split",
@@ -33,17 +39,85 @@ def require_train(datasets: Any, trainer: str) -> None:
     """
     if isinstance(datasets, Mapping) and "train" in datasets:
         return
-    given = ", ".join(map(repr, datasets)) if isinstance(datasets, Mapping) and datasets else "none"
+    if not isinstance(datasets, Mapping) or not datasets:
+        raise ValueError(
+            f"{trainer} learns from the dataset 'train'. No datasets were given. Pass datasets={{'train': ...}}"
+        )
+    given = ", ".join(map(repr, datasets))
     raise ValueError(
         f"{trainer} learns from the dataset 'train', but the datasets are {given}. Pass datasets={{'train': ...}}"
     )
 
 
-def require_params(params: Any, name: str, trainer: str) -> None:
-    """Raise an InvalidArgumentError if an argument is not a dict with names as keys."""
+def require_params(params: Any, name: str, trainer: str, example: str) -> None:
+    """Raise an InvalidArgumentError if an argument is not a dict with names as keys. ``example`` is one that is."""
     if not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
         what = "missing" if params is None else f"{params!r}"[:80]
-        raise InvalidArgumentError(f"{name} of {trainer} is {what}: pass a dict, e.g. {name}={{'eta': 0.1}}")
+        raise InvalidArgumentError(f"{name} of {trainer} is {what}: pass a dict, e.g. {name}={example}")
+
+
+def columns_named_in(arguments: Mapping[str, Any], columns: Iterable[str]) -> dict[str, str]:
+    """The columns that the arguments of a matrix name, by what they are for.
+
+    Example:
+        >>> columns_named_in({"weight": "w", "nthread": 2}, ["weight", "qid"])
+        {'weight': 'w'}
+    """
+    return {what: arguments[what] for what in columns if what in arguments}
+
+
+def require_matrix_arguments(given: Any, datasets: Iterable[str], library: Library, trainer: str) -> None:
+    """Raise an InvalidArgumentError if arguments for the datasets' matrices cannot be used."""
+    example = "{'train': {'weight': 'w'}}"
+    require_params(given, "dmatrix_params", trainer, example)
+    known = list(datasets)
+    for name, arguments in given.items():
+        if name not in known:
+            raise InvalidArgumentError(
+                f"dmatrix_params names the dataset {name!r}, but the datasets are {', '.join(map(repr, known))}."
+                f"{_meant(name, known)} Use their names, e.g. dmatrix_params={example}"
+            )
+        require_params(arguments, f"dmatrix_params[{name!r}]", trainer, "{'weight': 'w'}")
+        for what, value in arguments.items():
+            if what in library.taken:
+                raise InvalidArgumentError(
+                    f"dmatrix_params[{name!r}] has {what!r}, which {trainer} sets. {library.taken[what]}"
+                )
+            if what in library.columns and not isinstance(value, str):
+                raise InvalidArgumentError(
+                    f"dmatrix_params[{name!r}][{what!r}] is {value!r:.80}: pass the name of a column. Each worker has its share of the rows"
+                )
+
+
+def require_no_train_arguments(given: Iterable[str], library: Library, trainer: str, known: Iterable[str]) -> None:
+    """Raise an InvalidArgumentError if there are arguments that neither the trainer has nor trees can be trained with.
+
+    Args:
+        given: Their names.
+        library: What it knows of, it says what to use instead of.
+        trainer: Its name.
+        known: The trainer's arguments.
+    """
+    for name in given:
+        instead = library.instead.get(name) or _meant(name, list(known)).strip()
+        raise InvalidArgumentError(f"{trainer} has no argument {name!r}. {instead}".strip())
+
+
+def require_patience(rounds: Any, datasets: Mapping[str, Any]) -> None:
+    """Raise an InvalidArgumentError if early stopping cannot work."""
+    if rounds is None:
+        return
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
+        raise InvalidArgumentError(f"early_stopping_rounds is {rounds!r}: pass a whole number that is 1 or more")
+    if len(datasets) < 2:
+        raise InvalidArgumentError(
+            "early_stopping_rounds needs a dataset besides 'train' to judge by. Pass datasets={'train': ..., 'valid': ...}"
+        )
+
+
+def _meant(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def require_rounds(rounds: Any) -> None:
@@ -75,7 +149,7 @@ def require_column(label: str, columns: Any, where: str) -> None:
     """Raise a DataError if there is no column with the labels."""
     if label not in columns:
         known = ", ".join(map(repr, columns))
-        raise DataError(f"{where} has no column {label!r}, which label_column names. Its columns are {known[:500]}")
+        raise DataError(f"{where} has no column {label!r}. label_column must be one of {known[:500]}")
 
 
 def with_all_split(config: DataConfig | None) -> DataConfig:

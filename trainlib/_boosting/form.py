@@ -20,3 +20,9 @@ class BoostedTreesForm(OwnArgumentsForm):
     num_boost_round: int = Field(
         default=10, ge=1, description="How many rounds of boosting.", json_schema_extra={"position": 2}
     )
+    early_stopping_rounds: int | None = Field(
+        default=None,
+        ge=1,
+        description="End when the metrics have not improved for so many rounds. Empty: train all rounds.",
+        json_schema_extra={"position": 5},
+    )

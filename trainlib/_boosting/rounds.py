@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib._boosting.early_stopping import EarlyStopping, Score
 
 if TYPE_CHECKING:
     from trainlib.checkpoint import Checkpoint
 
 __all__ = ["Rounds", "threads"]
+
+_STATE = "early_stopping.json"
 
 
 class Rounds:
@@ -20,37 +25,84 @@ class Rounds:
     Args:
         total: How many rounds the model is to have.
         done: How many the checkpoint has that the training goes on from.
+        early_stopping: Ends the training sooner.
     """
 
-    def __init__(self, total: int, done: int) -> None:
+    def __init__(self, total: int, done: int, early_stopping: EarlyStopping | None = None) -> None:
         self.total = total
         self.done = done
+        self.early_stopping = early_stopping
+        self._is_over = self._restore()
         # A retry may find that only the end of the training function was missing.
         if done >= total and session.get_context().get_attempt() == 1:
             raise ValueError(
-                f"the checkpoint to go on from has {done} rounds already, and num_boost_round is {total}. Set num_boost_round "
-                "to the number of rounds that the model is to have in the end"
+                f"The checkpoint already has {done} rounds. Set num_boost_round above {done}: it counts all rounds of the model"
             )
 
     @property
     def left(self) -> int:
         """How many rounds are still to be trained."""
-        return max(0, self.total - self.done)
+        return 0 if self._is_over else max(0, self.total - self.done)
 
-    def report(self, metrics: dict[str, Any], save: Callable[[], Checkpoint], *, is_last: bool = False) -> None:
-        """Report a round, and save the model if it is due. Rank 0 saves it.
+    def end_round(self, scores: Sequence[Score]) -> bool:
+        """Count a round, given what early stopping judges by. Returns whether it is the last one.
+
+        Raises:
+            ValueError: there is early stopping, and nothing to judge by.
+        """
+        self.done += 1
+        if self.early_stopping is not None and not scores:
+            raise ValueError(
+                "early_stopping_rounds is set, but no metric is measured. Name one in params, or leave early_stopping_rounds out"
+            )
+        is_over = self.early_stopping is not None and self.early_stopping.is_over(self.done, scores)
+        self._is_over = is_over or self.done >= self.total
+        return self._is_over
+
+    def report(self, metrics: dict[str, Any], save: Callable[[], Checkpoint]) -> None:
+        """Report the round that has just ended, and save the model if it is due, or if the training is stopped here. Rank 0 saves it.
 
         Args:
             metrics: What was measured after this round.
             save: Makes the checkpoint.
-            is_last: Whether no round comes after it, although there are fewer than planned.
         """
-        self.done += 1
-        config = session.current("report").checkpoint_config
-        is_due = config.is_due(self.done, is_last=is_last or self.done >= self.total)
-        session.report(metrics, checkpoint=save() if is_due and session.get_world_rank() == 0 else None)
+
+        def saved() -> Checkpoint:
+            made = save()
+            self._keep(made)
+            return made
+
+        running = session.current("report")
+        config = running.checkpoint_config
+        is_due = config.is_due(self.done, is_last=self._is_over)
+        checkpoint = saved() if is_due and session.get_world_rank() == 0 else None
+        running.report(metrics, checkpoint, when_stopped=saved if config.checkpoint_at_end is not False else None)
+
+    def _keep(self, checkpoint: Checkpoint) -> None:
+        """Keep with a checkpoint how far early stopping has counted: a retry ends at the same round."""
+        if self.early_stopping is not None:
+            run = session.get_context().get_run_id()
+            state = {**self.early_stopping.state(), "is_over": self._is_over, "total": self.total, "run": run}
+            (Path(checkpoint.path) / _STATE).write_text(json.dumps(state))
+
+    def _restore(self) -> bool:
+        """Count on from a checkpoint of this training. Returns whether it was over then. Another training's does not matter."""
+        checkpoint = session.get_checkpoint()
+        if self.early_stopping is None or checkpoint is None:
+            return False
+        with checkpoint.as_directory() as folder:
+            file = Path(folder) / _STATE
+            state = json.loads(file.read_text()) if file.exists() else {}
+        if state.get("run") != session.get_context().get_run_id():
+            return False
+        self.early_stopping.restore(state)
+        return bool(state["is_over"]) and state["total"] == self.total
 
 
 def threads() -> int:
-    """How many threads this worker may use: one for each CPU that it was given."""
-    return max(1, int(os.environ.get("OMP_NUM_THREADS", "1")))
+    """How many threads this worker may use: one for each CPU that it was given.
+
+    ``OMP_NUM_THREADS`` may be a list, e.g. ``4,2``: its first number is that of threads that are not started by others.
+    """
+    outermost = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return max(1, int(outermost)) if outermost.isdecimal() else 1

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
-from trainlib._boosting.arguments import require_column
+from trainlib._boosting.arguments import columns_named_in, require_column
 from trainlib.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-__all__ = ["LabelledTable", "read_table"]
+__all__ = ["LabelledTable", "read_tables"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class LabelledTable:
     features: pa.Table
     labels: np.ndarray
     columns: dict[str, np.ndarray]
-    """Other columns that are no features, such as weights, by what they are for."""
+    """Other columns that are no features, such as weights, by what they are for. With ``qid``, which numbers queries from 0, the rows
+    of a query follow each other."""
     waited_s: float = 0.0
     """Seconds until the first rows came, in which Ray starts to read."""
 
@@ -37,18 +38,41 @@ class LabelledTable:
         return int(self.features.num_rows)
 
 
-def read_table(dataset: str, label: str, others: Mapping[str, str], *, categories: bool = True) -> LabelledTable:
-    """Read this worker's share of a dataset.
+def read_tables(
+    label: str, given: Mapping[str, Mapping[str, Any]], columns: Sequence[str], *, categories: bool = True
+) -> dict[str, LabelledTable]:
+    """Read this worker's share of all datasets, ``train`` first. The others have the features of ``train``, in the same order.
 
     Args:
-        dataset: Its name.
         label: The column with the labels.
-        others: Columns that are no features either, by what they are for, e.g. ``{"weight": "w"}``.
+        given: The arguments of the datasets' matrices, by dataset. Some name columns, which are features of no dataset.
+        columns: Which arguments do, e.g. ``weight``.
         categories: Whether features may be categories, which Arrow calls dictionaries.
 
     Raises:
         DataError: a column is missing or cannot be used, or a label is missing.
     """
+    names = session.current("get_dataset_shard").dataset_names
+    left_out = {name for arguments in given.values() for name in columns_named_in(arguments, columns).values()}
+    read: dict[str, LabelledTable] = {}
+    for name in ("train", *(name for name in names if name != "train")):
+        like = read["train"].features.column_names if read else None
+        table, waited_s = _rows_of(name)
+        read[name] = labelled(
+            name,
+            table,
+            label,
+            columns_named_in(given.get(name, {}), columns),
+            left_out=left_out,
+            like=like,
+            categories=categories,
+            waited_s=waited_s,
+        )
+    return read
+
+
+def _rows_of(dataset: str) -> tuple[pa.Table, float]:
+    """This worker's rows of a dataset, and how many seconds the first of them took."""
     import pyarrow as pa
 
     shard = session.get_dataset_shard(dataset)
@@ -58,25 +82,76 @@ def read_table(dataset: str, label: str, others: Mapping[str, str], *, categorie
     blocks = list(itertools.islice(batches, 1))
     waited = time.perf_counter() - begun
     blocks = [block for block in itertools.chain(blocks, batches) if block.num_rows]
-    rank = session.get_world_rank()
     if not blocks:
+        rank = session.get_world_rank()
         raise DataError(f"the dataset {dataset!r} has no rows for rank {rank}: use fewer workers, or more data")
     # Blocks of one dataset may differ in the width of a type, e.g. where one has missing values.
-    table = pa.concat_tables(blocks, promote_options="permissive")
-    where = f"the dataset {dataset!r}"
+    return pa.concat_tables(blocks, promote_options="permissive"), waited
+
+
+def labelled(
+    dataset: str,
+    table: pa.Table,
+    label: str,
+    others: Mapping[str, str],
+    *,
+    left_out: Collection[str] = (),
+    like: Sequence[str] | None = None,
+    categories: bool = True,
+    waited_s: float = 0.0,
+) -> LabelledTable:
+    """The rows of a dataset, as features, labels and other columns.
+
+    Args:
+        dataset: Its name.
+        table: Its rows.
+        label: The column with the labels.
+        others: Columns that are no features either, by what they are for, e.g. ``{"weight": "w"}``.
+        left_out: More of them, which this dataset may have or not.
+        like: The features that it has to have, in this order. Default: all other columns.
+        categories: Whether features may be categories.
+        waited_s: For :attr:`LabelledTable.waited_s`.
+
+    Raises:
+        DataError: a column is missing or cannot be used, or a label is missing.
+    """
+    where, rank = f"the dataset {dataset!r}", session.get_world_rank()
     require_column(label, table.column_names, where)
     for what, column in others.items():
         if column not in table.column_names:
-            raise DataError(f"{where} has no column {column!r}, which dmatrix_params names as its {what}")
-    features = table.drop_columns(list({label, *others.values()}))
+            raise DataError(
+                f"{where} has no column {column!r}, but dmatrix_params[{dataset!r}] names it as the {what}. "
+                f"Its columns are {_listed(table.column_names)}"
+            )
+    columns: dict[str, np.ndarray] = {}
+    if "qid" in others:
+        table, columns["qid"] = _by_query(table, others["qid"], f"the qid {others['qid']!r} of {where}", rank)
+    unused = {label, *others.values(), *left_out}
+    features = table.select([name for name in table.column_names if name not in unused])
+    if like is not None:
+        if missing := [name for name in like if name not in features.column_names]:
+            raise DataError(
+                f"{where} lacks {_listed(missing)}, which 'train' has. Add what is missing, or drop it from 'train'"
+            )
+        features = features.select(list(like))
     _require_features(features, where, categories)
-    return LabelledTable(
-        dataset,
-        features,
-        _numbers(table[label], f"the label {label!r} of {where}", rank),
-        {what: _numbers(table[column], f"the {what} {column!r} of {where}", rank) for what, column in others.items()},
-        waited,
-    )
+    for what, column in others.items():
+        if what != "qid":
+            columns[what] = _numbers(table[column], f"the {what} {column!r} of {where}", rank)
+    labels = _numbers(table[label], f"the label {label!r} of {where}", rank)
+    return LabelledTable(dataset, features, labels, columns, waited_s)
+
+
+def _by_query(table: pa.Table, column: str, what: str, rank: int) -> tuple[pa.Table, np.ndarray]:
+    """The rows in the order of their queries, and the queries' numbers. Ids may be large numbers or text: they are never rounded."""
+    import numpy as np
+
+    _require_none_missing(table[column], what, rank)
+    _, numbers = np.unique(table[column].to_numpy(), return_inverse=True)
+    order = np.argsort(numbers, kind="stable")
+    if not np.array_equal(order, np.arange(len(order))):
+        table, numbers = table.take(order), numbers[order]
+    return table, numbers.astype("uint32")
 
 
 def _require_features(features: pa.Table, where: str, categories: bool) -> None:
@@ -89,7 +164,7 @@ def _require_features(features: pa.Table, where: str, categories: bool) -> None:
         is_category = categories and pa.types.is_dictionary(kind)
         if not (is_category or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
             raise DataError(
-                f"the column {field.name!r} of {where} is {kind}, which is no number. Encode it, e.g. with the preprocessor "
+                f"the column {field.name!r} of {where} has type {kind}. Trees need numbers: encode it, e.g. with the preprocessor "
                 "OrdinalEncoder or OneHotEncoder, or drop it"
             )
 
@@ -97,17 +172,28 @@ def _require_features(features: pa.Table, where: str, categories: bool) -> None:
 def _numbers(column: pa.ChunkedArray, what: str, rank: int) -> np.ndarray:
     """A column as an array of floats that has a value in each row."""
     import pyarrow as pa
-    from pyarrow import compute
 
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise DataError(f"{what} is {kind}, which is no number. Encode it, e.g. with the preprocessor LabelEncoder")
+        raise DataError(
+            f"{what} has type {kind}. Trees need numbers: encode it, e.g. with the preprocessor LabelEncoder"
+        )
+    _require_none_missing(column, what, rank)
+    values: np.ndarray = column.cast(
+        pa.float32() if not pa.types.is_boolean(kind) else pa.uint8(), safe=False
+    ).to_numpy()
+    return values.astype("float32", copy=False)
+
+
+def _require_none_missing(column: pa.ChunkedArray, what: str, rank: int) -> None:
+    from pyarrow import compute
+
     missing = compute.sum(compute.is_null(column, nan_is_null=True)).as_py() or 0
     if missing:
         raise DataError(
             f"{what} is missing in {missing} of the {len(column)} rows of rank {rank}. Fill them in, or drop those rows"
         )
-    values: np.ndarray = column.cast(
-        pa.float32() if not pa.types.is_boolean(kind) else pa.uint8(), safe=False
-    ).to_numpy()
-    return values.astype("float32", copy=False)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))[:500]

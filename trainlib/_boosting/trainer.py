@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainlib._boosting.arguments import (
     require_label,
     require_labels_in_files,
+    require_matrix_arguments,
+    require_no_train_arguments,
     require_params,
+    require_patience,
     require_rounds,
     require_train,
     with_all_split,
 )
+from trainlib._boosting.library import Library
+from trainlib.errors import InvalidArgumentError
 from trainlib.trainer import DataParallelTrainer
 
 if TYPE_CHECKING:
@@ -27,40 +32,84 @@ _ROUNDS = 10
 class BoostedTreesTrainer(DataParallelTrainer):
     """Trains one model on the rows of all workers, from parameters or with a training function of the user's."""
 
-    def checked(self, given: dict[str, Any], require_possible: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        """The trainer's arguments as those of DataParallelTrainer.
+    library: ClassVar[Library]
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        """Make a trainer.
 
         Args:
-            given: The arguments, by name. They may be the ``locals()`` of the constructor.
-            require_possible: Raises a ValueError if the library's parameters cannot be right, whatever the data are.
+            given: The arguments, by name. They may be the ``locals()`` of a subclass's constructor.
 
         Raises:
             InvalidArgumentError: one of them cannot be used.
             ValueError: there is nothing to learn from, or parameters contradict each other.
         """
-        arguments = dict(given)
+        super().__init__(**self._checked(given))
+        if self.settings.has_own_function:
+            self._require_whole_queries()
+
+    def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The trainer's arguments as those of DataParallelTrainer."""
+        arguments, name = dict(given), type(self).__name__
+        others = arguments.pop("train_kwargs")
+        if not others.get("verbose_eval"):
+            others.pop("verbose_eval", None)  # rounds are printed by nobody but trainlib anyway
+        require_no_train_arguments(others, self.library, name, arguments)
         if arguments["train_loop_per_worker"] is None:
-            name, datasets, params = type(self).__name__, arguments["datasets"], arguments["params"]
+            datasets, params = arguments["datasets"], arguments["params"]
             if arguments["num_boost_round"] is None:
                 arguments["num_boost_round"] = _ROUNDS
-            require_params(params, "params", name)
-            require_params(arguments["dmatrix_params"] or {}, "dmatrix_params", name)
+            require_params(params, "params", name, "{'learning_rate': 0.1}")
             require_rounds(arguments["num_boost_round"])
             require_train(datasets, name)
+            require_matrix_arguments(arguments["dmatrix_params"] or {}, datasets, self.library, name)
             require_label(arguments["label_column"], datasets, name)
-            require_possible(params)
+            patience = self._patience(arguments["early_stopping_rounds"], params)
+            self.library.require_possible(params, patience)
+            require_patience(patience, datasets)
             arguments["dataset_config"] = with_all_split(arguments["dataset_config"])
         return self.room.base_arguments(arguments)
+
+    def _patience(self, rounds: Any, params: dict[str, Any]) -> Any:
+        """The rounds for early stopping, wherever they are given."""
+        in_params = self.library.patience_in(params)
+        if rounds is not None and in_params is not None and rounds != in_params:
+            raise InvalidArgumentError(
+                f"early_stopping_rounds is {rounds!r}, but params has {in_params!r}. Leave one of them out"
+            )
+        return rounds if rounds is not None else in_params
+
+    def _require_whole_queries(self) -> None:
+        """Raise an InvalidArgumentError if rows of one query would come to several workers, or queries are not known."""
+        config = self.train_loop_config or {}
+        params, given = config["params"], config.get("dmatrix_params") or {}
+        with_queries = [name for name in self.datasets if "qid" in given.get(name, {})]
+        without = [name for name in self.datasets if name not in with_queries]
+        if self.library.ranks(params) and without:
+            raise InvalidArgumentError(
+                f"The objective {self.subject} ranks the rows of each query, but dmatrix_params does not say which rows of "
+                f"{', '.join(map(repr, without))} belong together. Name the column, e.g. dmatrix_params={{{without[0]!r}: "
+                "{'qid': 'query'}}"
+            )
+        if with_queries and self.scaling_config.num_workers > 1:
+            raise InvalidArgumentError(
+                f"dmatrix_params has a qid, but with {self.scaling_config.num_workers} workers the rows of a query would be split between "
+                "them. Use ScalingConfig(num_workers=1, resources_per_worker={'CPU': ...}), or a training function that reads whole "
+                "queries"
+            )
 
     @property
     def subject(self) -> Any:
         if not self.settings.has_own_function:
             return super().subject
-        return str((self.train_loop_config or {})["params"].get("objective", "boosted trees"))
+        return str(self.library.objective_in((self.train_loop_config or {})["params"]) or "boosted trees")
 
     def inspect_data(self) -> dict[str, Source]:
-        """Also that files have the column with the labels."""
+        """Also that files have the column with the labels, and that the library knows the parameters."""
+        config = self.train_loop_config or {}
+        if self.settings.has_own_function:
+            self.library.require_known_here(config["params"])
         sources = super().inspect_data()
         if self.settings.has_own_function and self.preprocessor is None:  # which may make the column
-            require_labels_in_files((self.train_loop_config or {})["label_column"], sources)
+            require_labels_in_files(config["label_column"], sources)
         return sources

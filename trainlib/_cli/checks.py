@@ -12,15 +12,15 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from trainlib import __version__
 from trainlib import _storage as storage
 from trainlib._cli import words
+from trainlib._cli.findings import Finding, Health
+from trainlib._cli.frameworks import examine_frameworks
 from trainlib._cli.services import prefect_api, ray_address
-from trainlib._cli.versions import version_of
+from trainlib._distributions import version_of
 from trainlib._format import FORMAT
 from trainlib._home import FORMAT_FILE, read_format
 from trainlib._platform import joining, record
@@ -32,28 +32,6 @@ __all__ = ["CHECKS", "Finding", "Health", "examine"]
 _ANSWER_S = 5.0
 _LITTLE_DISK = 5 * 1024**3
 _NO_DISK = 200 * 1024**2
-
-
-class Health(StrEnum):
-    """How something is."""
-
-    OK = "ok"
-    """It works."""
-    NOTE = "note"
-    """It works, but somebody may want to know, or it is missing and need not be there."""
-    PROBLEM = "problem"
-    """It does not work."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a check has found."""
-
-    name: str
-    health: Health
-    detail: str
-    advice: str = ""
-    """What to do about it."""
 
 
 def examine() -> list[Finding]:
@@ -181,31 +159,6 @@ def _answering(name: str, detail: str, url: str, variable: str) -> Finding:
     return Finding(name, Health.OK, f"{detail}, which answers")
 
 
-def _backends() -> Iterator[Finding]:
-    from trainlib import _rooms as rooms
-
-    for name in rooms.ROOMS:
-        room = rooms.load(name)
-        # A room need not have the name of a package.
-        version = next(filter(None, map(version_of, (name, *room.packages))), None)
-        try:
-            room.require_installed()
-        except (ImportError, TrainlibError) as error:
-            # What is installed and does not fit is broken; what is not installed is only missing.
-            health = Health.NOTE if version is None else Health.PROBLEM
-            yield Finding(name, health, "not installed" if version is None else f"{version}, unusable", str(error))
-        else:
-            yield Finding(name, Health.OK, f"{version}{_built_for(name)}")
-
-
-def _built_for(name: str) -> str:
-    if name != "horovod":
-        return ""
-    from trainlib.horovod import _installed as installed
-
-    return f", built for {' and '.join(f'{each} {version}' for each, version in installed.built_for().items())}"
-
-
 def _gpus() -> Iterator[Finding]:
     found = _nvidia_gpus()
     if found is None:
@@ -257,6 +210,6 @@ def _machine() -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     *(_python, _home, _disk, _machine, _gpus),
-    *(_platform, _prefect, _mlflow, _ray, _backends),
+    *(_platform, _prefect, _mlflow, _ray, examine_frameworks),
 )
 """All checks, in the order in which they are shown."""

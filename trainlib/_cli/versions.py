@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 
 from trainlib import __version__
+from trainlib._distributions import version_of
 
-__all__ = ["FRAMEWORKS", "installed_versions", "version_of"]
+__all__ = ["FRAMEWORKS", "installed_versions"]
 
 _SERVICES = {"Ray": "ray", "Prefect": "prefect", "MLflow": "mlflow"}
 FRAMEWORKS = {
@@ -16,11 +16,13 @@ FRAMEWORKS = {
     "Horovod": "horovod",
     "XGBoost": "xgboost",
     "LightGBM": "lightgbm",
+    "scikit-learn": "sklearn",
+    "Transformers": "transformers",
+    "Accelerate": "accelerate",
+    "Gymnasium": "gymnasium",
+    "Lightning": "lightning",
 }
-"""The frameworks that have a trainer, and their packages."""
-
-_BUILDS = {"xgboost": ("xgboost-cpu",)}
-"""Other packages that bring a framework."""
+"""The frameworks that can be trained with, and their packages by import name. RLlib is a part of Ray."""
 
 
 def installed_versions() -> dict[str, str]:
@@ -36,13 +38,3 @@ def installed_versions() -> dict[str, str]:
         "Python": platform.python_version(),
         **{name: each for name, each in found.items() if each is not None},
     }
-
-
-def version_of(package: str) -> str | None:
-    """The version of a package, or of another build of it. None if it is not installed."""
-    for name in (package, *_BUILDS.get(package, ())):
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    return None

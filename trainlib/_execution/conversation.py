@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 # How long functions that were told to stop may take to reach their next report.
 STOP_GRACE_S = 5.0
+# The same for those that save their state then, and so first end what they are computing: a round of boosting, for one.
+SAVE_GRACE_S = 600.0
 # Ranks do not return in the same instant. One that is this much later than another is not just about to.
 RETURN_GRACE_S = 2.0
 # How long a rank may then be silent and idle before it counts as lost: it waits for those that have returned.
@@ -72,7 +74,12 @@ class Conversation:
         self._returned_at: dict[int, float] = {}
         self._left: set[int] = set()
         self._stopped_at: float | None = None
+        self._grace_s = STOP_GRACE_S
         self._hands_on_last = False
+        self._let_go_from = 0
+        """The report that ranks in step were last told to go on from."""
+        self._unheard: list[Report] = []
+        """What rank 0 reported before it heard of :meth:`stop`. The reader does not want it, unless it is interrupted."""
         self._settled = plan.assignment.next_checkpoint - 1
         self._session = group.members[0].kind.session
         self._silence = SilenceWatch([member.facts for member in group.members], inspect_process)
@@ -143,7 +150,7 @@ class Conversation:
             if (failure := self._out_of_step()) is not None:
                 raise failure
             self._let_go_of_returned()
-            if self._stopped_at is not None and time.monotonic() - self._stopped_at > STOP_GRACE_S:
+            if self._stopped_at is not None and time.monotonic() - self._stopped_at > self._grace_s:
                 return  # some functions still run; their workers are ended with the attempt
 
     def stop(self, *, after_last_report: bool = False) -> None:
@@ -155,7 +162,7 @@ class Conversation:
             self._hands_on_last = after_last_report
             self._stopped_at = time.monotonic()
             for member in self._members:
-                member.actor.stop.remote()
+                member.actor.stop.remote(self._let_go_from)
 
     def unread_reports(self, timeout: float) -> list[Report]:
         """Stop the training functions, and give what rank 0 has reported by now, for a reader that was interrupted.
@@ -168,7 +175,7 @@ class Conversation:
         self.stop()
         deadline = time.monotonic() + timeout
         rank_zero, asked = self._members[0].actor, self._asked[0]
-        reports: list[Report] = []
+        reports = list(self._unheard)  # or those that came later would leave a gap behind them
 
         def read(answer: Any) -> None:
             events = answer.result(max(0.0, deadline - time.monotonic()))
@@ -178,7 +185,7 @@ class Conversation:
             is_here = asked.done()
             if is_here:  # whatever becomes of rank 0, this is known
                 read(asked)
-            gather([rank_zero.stop.remote()], timeout=timeout)
+            gather([rank_zero.stop.remote(self._let_go_from)], timeout=timeout)
             rest = rank_zero.poll.remote(0.0, min(self._reports)).future()
             for answer in (rest,) if is_here else (asked, rest):
                 read(answer)
@@ -247,15 +254,21 @@ class Conversation:
         """Count a report, and hand on that of rank 0. Ranks that are in step go on unless the reader has called stop()."""
         slowest = min(self._reports)
         self._reports[rank] = report.iteration - self._plan.assignment.iterations_done
-        if rank == 0 and (self._stopped_at is None or self._hands_on_last):
+        in_step = self._plan.assignment.in_step
+        if report.saves_when_stopped and (in_step or len(self._members) == 1):  # none waits for another one in vain
+            self._grace_s = SAVE_GRACE_S
+        if rank == 0 and (self._stopped_at is None or self._hands_on_last or report.saves_when_stopped):
             yield report
+        elif rank == 0:
+            self._unheard.append(report)
         if self._gathering is not None and self._stopped_at is None:
             gathered = self._gathering.add(rank, report)
             if gathered is not None:
                 yield gathered
-        if self._plan.assignment.in_step and self._stopped_at is None and min(self._reports) > slowest:
+        if in_step and self._stopped_at is None and min(self._reports) > slowest:
+            self._let_go_from = min(self._reports)
             for member in self._members:
-                member.actor.go_on.remote(min(self._reports))
+                member.actor.go_on.remote(self._let_go_from)
 
     def _let_go_of_returned(self) -> None:
         """Ranks that have returned take part in no more collectives: see to it that the others do not wait for them."""

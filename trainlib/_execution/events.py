@@ -61,6 +61,8 @@ class StagedCheckpoint:
     """The framework whose class it was reported as."""
     packed: bytes | None = None
     """Its files, if checkpoints are kept in memory alone. It has no path then."""
+    reported: dict[str, float] | None = None
+    """The metrics of its iteration, if they were reported before it: it was saved when the function was told to stop."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Report:
     timestamp: float
     seconds: float
     """Since the report before, or since the training function started."""
+    saves_when_stopped: bool = False
+    """Whether the function saves its state when it is told to stop. It is given time for it, and all that it reports counts."""
 
 
 @dataclass(frozen=True)

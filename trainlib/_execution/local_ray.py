@@ -12,6 +12,7 @@ from typing import Any
 import ray
 
 from trainlib._execution.network import LOOPBACK
+from trainlib._execution.ports import HeldPort
 
 __all__ = ["SPARE_CPUS", "only_loopback", "start_local"]
 
@@ -20,12 +21,30 @@ __all__ = ["SPARE_CPUS", "only_loopback", "start_local"]
 SPARE_CPUS = 2
 
 _NEVER_S = 10 * 365 * 24 * 3600
+_MEASURES_EVERY_MS = "REPORTER_UPDATE_INTERVAL_MS"
+"""Ray's setting for how often it measures its processes."""
+
+_agents_ports: list[HeldPort] = []
+"""Those of Ray's agents, for as long as this process lives: they use them a little after Ray has started."""
 
 
 def start_local() -> None:
-    """Start it. To be called within :func:`only_loopback`."""
+    """Start it. To be called within :func:`only_loopback`.
+
+    Its agents are given their ports. They take seconds to start, and Ray would wait until they have told theirs, but for 15 s at most: on a
+    busy machine, it would then not start at all.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with _only_what_one_machine_needs():
+    for port in _agents_ports:
+        port.close()
+    _agents_ports[:] = [HeldPort(0) for _ in range(4)]
+    metrics, exported, requests, environments = (port.number for port in _agents_ports)
+    given = {
+        "metrics_agent_port": metrics,
+        "dashboard_agent_listen_port": requests,
+        "runtime_env_agent_port": environments,
+    }
+    with _only_what_one_machine_needs(given):
         ray.init(
             address="local",  # not one that somebody else has started on this machine
             num_cpus=(os.cpu_count() or 1) + SPARE_CPUS,
@@ -40,6 +59,7 @@ def start_local() -> None:
                 "gcs_rpc_server_reconnect_timeout_s": _NEVER_S,
             },
             _node_ip_address=LOOPBACK,
+            _metrics_export_port=exported,
         )
 
 
@@ -60,14 +80,32 @@ def only_loopback() -> Iterator[None]:
 
 
 @contextmanager
-def _only_what_one_machine_needs() -> Iterator[None]:
-    """Start Ray without its autoscaler, which has nothing to scale, and without the process that sends workers' output to
-    drivers, which nobody reads. Each takes a second of processor time at every start."""
-    from ray._private import parameter
+def _only_what_one_machine_needs(given: dict[str, int]) -> Iterator[None]:
+    """Start Ray without its autoscaler, which has nothing to scale, without the process that sends workers' output to drivers,
+    which nobody reads, and without the server of its dashboard, which Ray starts for usage statistics even where there is no
+    dashboard. Each takes a second of processor time at every start. What Ray measures of its processes for the dashboard, it
+    measures seldom.
+
+    Args:
+        given: More settings of Ray's, by their names there.
+    """
+    from ray._private import parameter, services
 
     settings: Any = parameter.RayParams
-    parameter.RayParams = partial(settings, no_monitor=True, include_log_monitor=False)  # type: ignore[misc,assignment]
+    start_dashboard: Any = services.start_api_server
+    parameter.RayParams = partial(settings, no_monitor=True, include_log_monitor=False, **given)  # type: ignore[misc,assignment]
+    services.start_api_server = _start_no_dashboard
+    users_interval = os.environ.get(_MEASURES_EVERY_MS)
+    os.environ.setdefault(_MEASURES_EVERY_MS, "60000")
     try:
         yield
     finally:
+        if users_interval is None:
+            del os.environ[_MEASURES_EVERY_MS]
         parameter.RayParams = settings  # type: ignore[misc]
+        services.start_api_server = start_dashboard
+
+
+def _start_no_dashboard(*_: Any, **__: Any) -> tuple[None, None]:
+    """What Ray gets where its dashboard did not start: no address, and no process."""
+    return None, None

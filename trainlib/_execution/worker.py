@@ -162,10 +162,10 @@ class Worker:
             self._session.slowest_is_at(slowest)
 
     @ray.method(concurrency_group="control")
-    def stop(self) -> None:
-        """End the training function at its next report."""
+    def stop(self, slowest: int) -> None:
+        """End the training function at its next report. ``slowest`` is what :meth:`go_on` was last called with."""
         if self._session is not None:
-            self._session.stop()
+            self._session.stop(slowest)
 
     @ray.method(concurrency_group="control")
     def others_left(self, ranks: list[int]) -> None:

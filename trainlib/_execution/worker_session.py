@@ -9,8 +9,8 @@ import threading
 import time
 import uuid
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,22 +114,37 @@ class WorkerSession:
 
     # -- called by the training function --------------------------------------------------------------
 
-    def report(self, metrics: dict[str, Any], checkpoint: Checkpoint | None) -> None:
-        if self._stopping:
-            raise StopTraining
+    def report(
+        self,
+        metrics: dict[str, Any],
+        checkpoint: Checkpoint | None,
+        when_stopped: Callable[[], Checkpoint] | None = None,
+    ) -> None:
         leads = self.context.world_rank == 0
+        is_last = self._stopping
+        if is_last and (when_stopped is None or not leads):
+            raise StopTraining
+        if is_last and checkpoint is None and when_stopped is not None:
+            checkpoint = when_stopped()
         reported = snapshot(metrics)
         numbers = numbers_of(reported)
         self._assignment.watch.inspect(self._iteration + 1, numbers)
         place = (self.reports + 1, 0)
-        staged = self._stage(checkpoint, numbers, place) if checkpoint is not None and leads else None
+        saves = when_stopped is not None
+        staged = (
+            self._stage(checkpoint, numbers, place, when_stopped=saves) if checkpoint is not None and leads else None
+        )
         self._iteration += 1
         with self._moved:
             self.reports, self._saves = place
             self._moved.notify_all()
-        self._put(reported if leads or self._assignment.all_ranks else None, staged)
+        made = self._put(reported if leads or self._assignment.all_ranks else None, staged, saves)
+        if is_last:
+            raise StopTraining
         self._wait_for_the_slowest()
-        if self.in_step and self._stopping:
+        if self._stops_here:
+            if when_stopped is not None and leads and staged is None:
+                self._save_for(made, when_stopped(), numbers)
             raise StopTraining
 
     def save(self, checkpoint: Checkpoint) -> None:
@@ -232,23 +247,54 @@ class WorkerSession:
             if shard.refuse_epochs(left):
                 self.give_up(left)
 
-    def stop(self) -> None:
-        """End the training function at its next report."""
+    def stop(self, slowest: int) -> None:
+        """End the training function at its next report.
+
+        Args:
+            slowest: How many reports the ranks were let go on from. All of them get this number, so that those in step end at
+                the same report, whichever of their calls comes first.
+        """
         with self._moved:
+            self._slowest = max(self._slowest, slowest)
             self._stopping = True
             self._moved.notify_all()
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _put(self, metrics: dict[str, Any] | None, staged: StagedCheckpoint | None) -> None:
-        now = time.monotonic()
-        self._outbox.put(Report(self._iteration, metrics, staged, time.time(), now - self._last))
-        self._last = now
+    @property
+    def _stops_here(self) -> bool:
+        """Whether all ranks end at the report that this one has just made: none of them was let go on from it."""
+        return self.in_step and self._stopping and self.reports > self._slowest
 
-    def _stage(self, checkpoint: Checkpoint, metrics: Mapping[str, float], place: Place) -> StagedCheckpoint | None:
+    def _put(
+        self, metrics: dict[str, Any] | None, staged: StagedCheckpoint | None, saves_when_stopped: bool = False
+    ) -> Report:
+        now = time.monotonic()
+        made = Report(self._iteration, metrics, staged, time.time(), now - self._last, saves_when_stopped)
+        self._outbox.put(made)
+        self._last = now
+        return made
+
+    def _save_for(self, made: Report, checkpoint: Checkpoint, metrics: Mapping[str, float]) -> None:
+        """Save a checkpoint of a report that was made without one."""
+        place = (self.reports, self._saves + 1)
+        staged = self._stage(checkpoint, metrics, place, when_stopped=True)
+        if staged is not None:
+            self._outbox.put(
+                replace(made, metrics=None, checkpoint=replace(staged, reported=dict(metrics)), seconds=0.0)
+            )
+
+    def _stage(
+        self, checkpoint: Checkpoint, metrics: Mapping[str, float], place: Place, *, when_stopped: bool = False
+    ) -> StagedCheckpoint | None:
         """Snapshot a checkpoint: the caller may change or delete what it is made of right afterwards.
 
-        ``place`` is where this rank is once that is done.
+        Args:
+            checkpoint: What to snapshot.
+            metrics: What is reported with it.
+            place: Where this rank is once that is done.
+            when_stopped: Whether it is also kept if the function has been told to stop. Then it does not wait until the store has
+                caught up.
         """
         if not self._assignment.watch.is_well:
             return None
@@ -256,6 +302,8 @@ class WorkerSession:
         kind, held = checkpoint.get_internal_representation()
         score = self._score(held if kind == "dict" else {}, metrics)
         self._wait_for_room()
+        if self._stopping and not when_stopped:
+            raise StopTraining
         if self._assignment.checkpoint_config.num_to_keep == 0:
             packed = pack_snapshot(checkpoint, index, self._assignment.preprocessor)
             self._snapshotted(
@@ -288,14 +336,12 @@ class WorkerSession:
     def _wait_for_room(self) -> None:
         """Wait until the store has caught up, if too many checkpoints wait for it. Otherwise they would fill the disk."""
         with self._moved:
-            if not self._waiting_room.is_full:
+            if not self._waiting_room.is_full or self._stopping:
                 return
             if not self._has_said_it_waits:
                 self._has_said_it_waits = True
                 self._outbox.put(Note(f"report() waits: {self._waiting_room}"))
             self._moved.wait_for(lambda: not self._waiting_room.is_full or self._stopping)
-            if self._stopping:
-                raise StopTraining
 
     def _score(self, data: dict[str, Any], metrics: Mapping[str, float]) -> float | None:
         name = self._assignment.checkpoint_config.checkpoint_score_attribute

@@ -25,25 +25,31 @@ class MetricPoints:
         """
         self._run_id = run_id
         self._last_steps = dict(last_steps)
+        self._made_at: dict[str, float] = {}
+        """When the last point of each metric was reported, if this process has made it."""
         self._not_finite: set[str] = set()
         self._renamed: set[str] = set()
 
-    def of(self, iteration: int, metrics: Mapping[str, float], timestamp: float) -> tuple[list[Metric], list[str]]:
+    def of(
+        self, iteration: int, metrics: Mapping[str, float], timestamp: float, *, again: bool = False
+    ) -> tuple[list[Metric], list[str]]:
         """The points of an iteration, and what a person should know about them.
 
         Args:
             iteration: The iteration.
             metrics: Its metrics.
             timestamp: When they were reported, in seconds since 1970.
+            again: Whether to make the same points a second time. Not those of an iteration that another attempt has reported.
         """
         from mlflow.entities import Metric
 
         points, warnings = [], []
         for name, value in metrics.items():
             key = stored_name(name)
-            if self._last_steps.get(key, -1) >= iteration:
+            last = self._last_steps.get(key, -1)
+            if last >= iteration and not (again and last == iteration and self._made_at.get(key) == timestamp):
                 continue
-            self._last_steps[key] = iteration
+            self._last_steps[key], self._made_at[key] = iteration, timestamp
             if key != name and name not in self._renamed:
                 self._renamed.add(name)
                 warnings.append(f"metric {name!r} is called {key!r} in MLflow, which does not accept its name")

@@ -91,6 +91,7 @@ class MetricWriter:
         timestamp: float,
         *,
         checkpoint: Future[SavedCheckpoint] | None = None,
+        again: bool = False,
     ) -> list[str]:
         """Queue the metrics of an iteration, without waiting. Returns what a person should know about them.
 
@@ -99,8 +100,10 @@ class MetricWriter:
             metrics: Its metrics.
             timestamp: When they were reported, in seconds since 1970.
             checkpoint: What was reported with them, once MLflow knows it.
+            again: They were written before, and the checkpoint was saved after that. MLflow keeps one of two points that are
+                the same, and lists it with the checkpoint's logged model.
         """
-        points, warnings = self._points_of.of(iteration, metrics, timestamp)
+        points, warnings = self._points_of.of(iteration, metrics, timestamp, again=again)
         with self._changed:
             if points and checkpoint is not None:
                 self._reported_with.add(iteration, checkpoint)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterable
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 from trainlib import _rooms as rooms
 from trainlib import _storage as storage
+from trainlib._distributions import distribution_of, version_of
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._serving.checkpoints import served_module, why_not_of_kind, why_not_served
 from trainlib._serving.preprocessing import DICT_FILE, PREPROCESSOR_FILE
 from trainlib.checkpoint import Checkpoint
 
-__all__ = ["MLFLOW_FILE", "model_code", "put_model_files"]
+__all__ = ["MLFLOW_FILE", "model_code", "put_model_files", "requirements"]
 
 MLFLOW_FILE = "MLmodel"
 """What makes a folder a model of MLflow's. It is written last: until then, the other files mean nothing."""
@@ -49,7 +49,10 @@ def put_model_files(saved: SavedCheckpoint, run_id: str) -> str | None:
     code = model_code(saved.kind)
     package = f"trainlib_served_{hashlib.sha256(repr(sorted(code.items())).encode()).hexdigest()[:10]}"
     files = {f"{CODE_FOLDER}/{package}/{name}.py": text for name, text in code.items()}
-    files[_REQUIREMENTS] = "".join(f"{each}\n" for each in _requirements(rooms.load(saved.kind).packages, needs_ray))
+    room = rooms.load(saved.kind)
+    files[_REQUIREMENTS] = "".join(
+        f"{each}\n" for each in requirements(room.served_packages or room.packages, needs_ray=needs_ray)
+    )
     files[_PYTHON_ENV] = _python_env()
     files[MLFLOW_FILE] = _mlmodel(saved.model_id, run_id, package, checkpoint)
     storage.put_files(root, {name: text.encode() for name, text in files.items()})
@@ -80,19 +83,30 @@ def _has_preprocessor(folder: Path) -> bool:
     return (folder / PREPROCESSOR_FILE).exists() or (whole.exists() and b"ray.data" in whole.read_bytes())
 
 
-def _requirements(packages: Iterable[str], needs_ray: bool) -> list[str]:
-    """What has to be installed to load the model, in the versions that are installed here."""
-    of_package = metadata.packages_distributions()
-    wanted = [distribution for package in packages for distribution in of_package.get(package, [package])[:1]]
-    return [_pinned("mlflow"), *map(_pinned, wanted), *([_pinned("ray", "[data]")] if needs_ray else [])]
+def requirements(packages: Iterable[str], *, needs_ray: bool) -> list[str]:
+    """What has to be installed to load a model, as pip takes it, in the versions that are installed here.
+
+    Args:
+        packages: What its code imports, by import name; with extras, as in ``ray[rllib]``.
+        needs_ray: Whether there is a preprocessor of Ray's.
+
+    Example:
+        >>> [each.partition("==")[0] for each in requirements(["sklearn", "ray[rllib]"], needs_ray=True)]
+        ['mlflow', 'scikit-learn', 'ray[data,rllib]']
+    """
+    extras: dict[str, set[str]] = {}
+    for each in ("mlflow", *packages, *(["ray[data]"] if needs_ray else [])):
+        name, _, extra = each.rstrip("]").partition("[")
+        extras.setdefault(name, set()).update([extra] if extra else [])
+    return [_pinned(name, sorted(wanted)) for name, wanted in extras.items()]
 
 
-def _pinned(distribution: str, extras: str = "") -> str:
-    try:
-        version = metadata.version(distribution).partition("+")[0]  # of a build such as +cpu, which no index has
-    except metadata.PackageNotFoundError:  # whoever registers a model need not have its framework
-        return f"{distribution}{extras}"
-    return f"{distribution}{extras}=={version}"
+def _pinned(package: str, extras: list[str]) -> str:
+    named = f"{distribution_of(package)}[{','.join(extras)}]" if extras else distribution_of(package)
+    version = version_of(package)
+    if version is None:  # whoever registers a model need not have its framework
+        return named
+    return f"{named}=={version.partition('+')[0]}"  # without that of a build such as +cpu, which no index has
 
 
 def _python_env() -> str:

@@ -132,9 +132,9 @@ class Recorder:
             self._keep_values(metrics, numbers)
         staged = report.checkpoint
         if staged is not None and staged.packed is not None:
-            self._hold(report, staged, staged.packed, numbers)
+            self._hold(report, staged, staged.packed, staged.reported or numbers)
         if staged is not None and staged.packed is None:
-            self._save(report, staged, numbers, fetch)
+            self._save(report, staged, staged.reported or numbers, fetch)
         elif numbers:
             self._remarks += self._run.metrics.write(report.iteration, numbers, report.timestamp)
         return result
@@ -179,7 +179,9 @@ class Recorder:
             kind=staged.kind,
             seconds=self.history.seconds,
         )
-        self._remarks += self._run.metrics.write(report.iteration, metrics, report.timestamp, checkpoint=pending)
+        self._remarks += self._run.metrics.write(
+            report.iteration, metrics, report.timestamp, checkpoint=pending, again=staged.reported is not None
+        )
 
         def upload(folder: str, location: str) -> None:
             if checkpoints.files.is_local:

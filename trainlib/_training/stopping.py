@@ -6,7 +6,7 @@ from typing import Any
 
 from trainlib._execution.reported import is_number
 from trainlib._flat import flattened
-from trainlib.config import Stop
+from trainlib.config import RunConfig, Stop
 
 
 def should_stop(stop: Stop, trial_id: str, result: dict[str, Any]) -> bool:
@@ -30,3 +30,22 @@ def should_stop(stop: Stop, trial_id: str, result: dict[str, Any]) -> bool:
 def stops_all(stop: Any) -> bool:
     """Whether a stopper ends everything it is asked about: a whole sweep, or a single training."""
     return hasattr(stop, "stop_all") and bool(stop.stop_all())
+
+
+def unending(ends_by_itself: bool, config: RunConfig) -> str | None:
+    """What to say of a training that nothing would end. None if something may.
+
+    Args:
+        ends_by_itself: Whether its training function returns some time.
+        config: Its limits.
+
+    Example:
+        >>> unending(True, RunConfig()), unending(False, RunConfig(max_time_s=60))
+        (None, None)
+    """
+    if ends_by_itself or config.stop is not None or config.max_time_s is not None:
+        return None
+    return (
+        "This training has no end: set one, e.g. RunConfig(stop={'training_iteration': 10}) or RunConfig(max_time_s=600). Until then, "
+        "Ctrl-C or `trainlib cancel` ends it, and its newest checkpoint is kept"
+    )

@@ -41,6 +41,7 @@ from trainlib._training.recorder import Recorder
 from trainlib._training.retry_policy import Decision, Failure, decide, pause_before_retry
 from trainlib._training.sent_files import SentFiles
 from trainlib._training.stacks_file import keep_stacks
+from trainlib._training.stopping import unending
 from trainlib._training.summary import TrainingSummary
 from trainlib.callbacks import Callback, Trial
 from trainlib.errors import ConnectionFailedError, RunLostError, TrainingFailedError
@@ -123,6 +124,7 @@ class Training:
             run_id=run.run_id,
         )
         self._limits = Limits(trainer.run_config, spent_s=run.recorded.spent_s)
+        self._unending = unending(trainer.room.ends_by_itself or bool(judges), trainer.run_config)
         self._judges = [*self._limits.judges(), *stop_judges(trainer.run_config.stop, trial.trial_id), *judges]
         self._notifier = Notifier(callbacks, trial, display.warn)
         self._logs = LogFiles(run.log_dir, left_out=[name for each in callbacks for name in each.log_files])
@@ -165,6 +167,9 @@ class Training:
         self.display.status(
             f"attempt {number}, from {resumed_from}" if resumed_from is not None else "starting the workers"
         )
+        if self._unending is not None:
+            self.display.warn(self._unending)
+            self._unending = None  # another attempt is not another training
         try:
             returned = self._make_attempt(number, newest)
             self._record.require_saved()

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from trainlib._ray_objects import described
+from trainlib._ray_objects import described, kind_of
 from trainlib.config import ScalingConfig
 from trainlib.errors import InvalidArgumentError
 
@@ -63,7 +63,7 @@ def settings_in(given: Any) -> dict[str, Any]:
     except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"accelerate_config {file} can be read neither as YAML nor as JSON: {error}") from error
     if not isinstance(found, dict):
-        raise ValueError(f"accelerate_config {file} contains a {type(found).__name__}, but no settings by name")
+        raise ValueError(f"accelerate_config {file} contains {kind_of(found)}. Expected a mapping of settings")
     return found
 
 

@@ -65,18 +65,24 @@ class RayTrainReportCallback(TrainerCallback):
     ``trainer.train(resume_from_checkpoint=os.path.join(folder, "checkpoint"))``. Evaluate as often as you save, or the metrics
     are those of an earlier step.
 
-    Example::
-
-        def train_func():
-            trainer = transformers.Trainer(model=model, args=args, train_dataset=rows)
-            trainer.add_callback(RayTrainReportCallback())
-            trainer = prepare_trainer(trainer)
-            checkpoint = session.get_checkpoint()
-            if checkpoint is None:
-                trainer.train()
-            else:
-                with checkpoint.as_directory() as folder:
-                    trainer.train(resume_from_checkpoint=os.path.join(folder, RayTrainReportCallback.CHECKPOINT_NAME))
+    Example:
+        >>> import transformers
+        >>> from trainlib import ScalingConfig
+        >>> from trainlib.huggingface.transformers import RayTrainReportCallback, prepare_trainer
+        >>> from trainlib.torch import TorchTrainer
+        >>> def train_func():
+        ...     trainer = transformers.Trainer(model=model, args=args, train_dataset=rows)
+        ...     trainer.add_callback(RayTrainReportCallback())
+        ...     trainer = prepare_trainer(trainer)
+        ...     checkpoint = session.get_checkpoint()
+        ...     if checkpoint is None:
+        ...         trainer.train()
+        ...     else:
+        ...         with checkpoint.as_directory() as folder:
+        ...             trainer.train(resume_from_checkpoint=os.path.join(folder, RayTrainReportCallback.CHECKPOINT_NAME))
+        >>> trainer = TorchTrainer(train_func, scaling_config=ScalingConfig(num_workers=2))
+        >>> isinstance(RayTrainReportCallback(), transformers.TrainerCallback)
+        True
     """
 
     CHECKPOINT_NAME = "checkpoint"

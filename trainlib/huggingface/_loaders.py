@@ -22,10 +22,14 @@ def prepare_trainer(trainer: Any) -> Any:
     ``max_steps`` then, because such a dataset has no length. Other datasets are dealt out as ever. What the Trainer would
     write into MLflow by itself is left out: it would be a second run.
 
-    Example::
-
-        rows = session.get_dataset_shard("train").iter_torch_batches(batch_size=8)
-        trainer = prepare_trainer(transformers.Trainer(model=model, args=args, train_dataset=rows))
+    Example:
+        >>> import transformers
+        >>> from trainlib import session
+        >>> from trainlib.huggingface.transformers import prepare_trainer
+        >>> def train_func():
+        ...     rows = session.get_dataset_shard("train").iter_torch_batches(batch_size=8)
+        ...     trainer = prepare_trainer(transformers.Trainer(model=model, args=args, train_dataset=rows))
+        ...     trainer.train()
     """
     base = type(trainer)
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
 CONFIG, FOLDER = "config.json", "checkpoint"
 TEXT = "text"
 _AT_ONCE = 32
+_MADE = 20
+"""How many tokens Transformers makes, if nobody says it."""
 _IDS, _MASK = "input_ids", "attention_mask"
 
 
@@ -25,7 +26,7 @@ def why_not(folder: str) -> str | None:
     """Why a checkpoint cannot predict. None if it can."""
     inside = _model_folder(folder)
     if not (inside / CONFIG).exists():
-        return f"it has no {CONFIG}, so that nobody knows which Hugging Face model it is"
+        return f"it has no {CONFIG}, so the model's class is unknown"
     if not json.loads((inside / CONFIG).read_text()).get("architectures"):
         return f"its {CONFIG} does not name the class of the model"
     return None
@@ -40,7 +41,10 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
     - of a model for sequence classification: ``label`` and ``score`` for each row; all scores, if a row may have several labels;
       the number, for a regression;
     - of a model that generates text, for a column of text: ``generated_text``;
-    - of any other model: its logits, or its last hidden states.
+    - of any other model: its logits, or its last hidden states. If these are of each token, a row's answer has as many places as the
+      row has tokens: one array, if all rows are equally long, else a list.
+
+    What is answered to a row does not depend on the others.
 
     Raises:
         ValueError: the class of the model is none of Transformers' own.
@@ -64,7 +68,9 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
 
     def predict(rows: pd.DataFrame) -> Any:
         with torch.inference_mode():
-            return _together([served.answers(rows.iloc[at : at + _AT_ONCE]) for at in range(0, len(rows), _AT_ONCE)])
+            step = served.at_once(rows)
+            parts = [served.answers(rows.iloc[at : at + step]) for at in range(0, len(rows), step)]
+            return _together(parts or [served.no_answers(rows)])
 
     return predict
 
@@ -75,22 +81,37 @@ class _Served:
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model, self._tokenizer = model, tokenizer
         self._known = [name for name in inspect.signature(model.forward).parameters if name != "labels"]
+        self._continues = bool(model.can_generate() and not model.config.is_encoder_decoder)
+        if tokenizer is not None and self._continues:
+            # What is made follows the text: its end has to be there, and nothing between the two.
+            tokenizer.padding_side = tokenizer.truncation_side = "left"
+
+    def at_once(self, rows: pd.DataFrame) -> int:
+        """How many rows are answered at a time. One, if there is nothing to fill up shorter ones with."""
+        config, tokenizer = self._model.config, self._tokenizer
+        if self._given(rows):
+            is_filled = not self._classifies or getattr(config, "pad_token_id", None) is not None
+        else:
+            is_filled = tokenizer is None or tokenizer.pad_token is not None
+        return _AT_ONCE if is_filled else 1
 
     def answers(self, rows: pd.DataFrame) -> Any:
-        """What the model says to some rows, as an array or a dict of columns."""
+        """What the model says to some rows: an array, a list of the rows' arrays, or a dict of columns."""
         import torch
 
-        given = [name for name in self._known if name in rows.columns]
-        inputs = self._tensors(rows, given) if given else self._tokenized(rows)
-        if not given and self._model.can_generate():
-            made = self._model.generate(**inputs)
-            if not self._model.config.is_encoder_decoder:
+        inputs, real = self._tensors(rows) if self._given(rows) else self._tokenized(rows)
+        if self._generates(rows):
+            made = self._model.generate(**inputs, **self._limit())
+            if self._continues:
                 made = made[:, inputs[_IDS].shape[1] :]  # what follows the text
             return {"generated_text": self._tokenizer.batch_decode(made, skip_special_tokens=True)}
         output = self._model(**inputs)
-        logits = output["logits"] if "logits" in output else output[0]
-        if not type(self._model).__name__.endswith("ForSequenceClassification"):
-            return logits.numpy()
+        logits = (output["logits"] if "logits" in output else output[0]).float()  # NumPy has no bfloat16
+        if not self._classifies:
+            is_by_token = real is not None and logits.ndim > 2 and logits.shape[:2] == real.shape
+            return (
+                [row[kept].numpy() for row, kept in zip(logits, real, strict=True)] if is_by_token else logits.numpy()
+            )
         config = self._model.config
         if config.num_labels == 1 or config.problem_type == "regression":
             return logits.squeeze(-1).numpy()
@@ -99,17 +120,56 @@ class _Served:
         scores, labels = torch.softmax(logits, dim=-1).max(dim=-1)
         return {"label": [config.id2label[each] for each in labels.tolist()], "score": scores.tolist()}
 
-    def _tensors(self, rows: pd.DataFrame, names: list[str]) -> dict[str, Any]:
+    def no_answers(self, rows: pd.DataFrame) -> Any:
+        """What the model says to no rows."""
+        import numpy as np
+
+        config = self._model.config
+        if self._generates(rows):
+            return {"generated_text": []}
+        if self._classifies and config.num_labels > 1 and config.problem_type in (None, "single_label_classification"):
+            return {"label": [], "score": []}
+        return np.empty(0, "float32")
+
+    @property
+    def _classifies(self) -> bool:
+        return type(self._model).__name__.endswith("ForSequenceClassification")
+
+    def _given(self, rows: pd.DataFrame) -> list[str]:
+        """The columns that are arguments of the model."""
+        return [name for name in self._known if name in rows.columns]
+
+    def _generates(self, rows: pd.DataFrame) -> bool:
+        return not self._given(rows) and bool(self._model.can_generate())
+
+    def _limit(self) -> dict[str, int]:
+        """How much is made: as much for each row, however long the others are. A length of text and answer together would depend on them."""
+        return {"max_new_tokens": self._made_tokens()} if self._continues else {}
+
+    def _made_tokens(self) -> int:
+        """How many tokens follow a text. They leave at least half of the places to the text."""
+        settings = self._model.generation_config
+        wanted = settings.max_new_tokens or settings.max_length or _MADE
+        longest = getattr(self._model.config, "max_position_embeddings", None)
+        return min(wanted, longest // 2) if longest else wanted
+
+    def _tensors(self, rows: pd.DataFrame) -> tuple[dict[str, Any], Any]:
+        """What the model is called with, and which places of it are no filling. None: there is none."""
         import torch
 
-        values = {name: [_plain(each) for each in rows[name]] for name in names}
+        values = {name: [_plain(each) for each in rows[name]] for name in self._given(rows)}
+        real = None
         if _IDS in values and self._is_ragged(values[_IDS]):
             lengths = [len(ids) for ids in values[_IDS]]
+            real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
             values.setdefault(_MASK, [[1] * length for length in lengths])
             for name, column in values.items():
                 filler = self._filler() if name == _IDS else 0
                 values[name] = [each + [filler] * (max(lengths) - len(each)) for each in column]
-        return {name: torch.tensor(column) for name, column in values.items()}
+        tensors = {name: torch.tensor(column) for name, column in values.items()}
+        return {
+            name: each.to(self._model.dtype) if each.is_floating_point() else each for name, each in tensors.items()
+        }, real
 
     def _is_ragged(self, column: list[Any]) -> bool:
         return len({len(each) for each in column}) > 1
@@ -117,7 +177,7 @@ class _Served:
     def _filler(self) -> int:
         return int(getattr(self._model.config, "pad_token_id", None) or 0)
 
-    def _tokenized(self, rows: pd.DataFrame) -> Any:
+    def _tokenized(self, rows: pd.DataFrame) -> tuple[dict[str, Any], Any]:
         texts = [name for name in rows.columns if all(isinstance(each, str) for each in rows[name])]
         column = TEXT if TEXT in texts else texts[0] if len(texts) == 1 else None
         if column is None or self._tokenizer is None:
@@ -127,9 +187,12 @@ class _Served:
                 f"{', '.join(map(str, rows.columns))}, and {why}"
             )
         longest = getattr(self._model.config, "max_position_embeddings", None)
+        if longest and self._continues:
+            longest -= self._made_tokens()
         fitted = {"truncation": True, "max_length": longest} if longest else {}
-        inputs = self._tokenizer(list(rows[column]), return_tensors="pt", padding=True, **fitted)
-        return {name: tensor for name, tensor in inputs.items() if name in self._known}
+        inputs = self._tokenizer(list(rows[column]), return_tensors="pt", padding=len(rows) > 1, **fitted)
+        real = inputs[_MASK].bool() if _MASK in inputs else None
+        return {name: tensor for name, tensor in inputs.items() if name in self._known}, real
 
 
 def _model_folder(folder: str) -> Path:
@@ -148,5 +211,7 @@ def _together(parts: list[Any]) -> Any:
 
     if isinstance(parts[0], dict):
         return pd.concat([pd.DataFrame(part) for part in parts], ignore_index=True)
-    arrays: list[np.ndarray] = parts
-    return np.concatenate(arrays)
+    rows = [row for part in parts for row in part]
+    if len({np.shape(row) for row in rows}) > 1:
+        return [row.tolist() for row in rows]
+    return np.stack(rows) if rows else parts[0]

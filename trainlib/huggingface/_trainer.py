@@ -128,6 +128,6 @@ def _require_names(datasets: Any) -> None:
         raise ValueError(f"datasets has no {TRAIN!r}, only {', '.join(map(repr, datasets))}: add the rows to train on")
     if unknown := [name for name in datasets if name not in (TRAIN, EVALUATION)]:
         raise ValueError(
-            f"datasets has {', '.join(map(repr, unknown))}, which nobody would read. A TransformersTrainer takes {TRAIN!r} and "
+            f"datasets has {', '.join(map(repr, unknown))}, which would be ignored. A TransformersTrainer takes {TRAIN!r} and "
             f"{EVALUATION!r}"
         )

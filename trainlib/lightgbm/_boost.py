@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib._boosting.early_stopping import EarlyStopping, Score
 from trainlib._boosting.labels import require_fit
 from trainlib._boosting.rounds import Rounds, threads
-from trainlib._boosting.table import LabelledTable, read_table
+from trainlib._boosting.table import LabelledTable, read_tables
 from trainlib.checkpoint import Checkpoint
 from trainlib.lightgbm import _objectives as objectives
 from trainlib.lightgbm._checkpoint import LightGBMCheckpoint
 from trainlib.lightgbm._config import get_network_params
+from trainlib.lightgbm._library import LIBRARY
 from trainlib.lightgbm._metrics import MeanMetrics
-from trainlib.lightgbm._unknown import require_known
+from trainlib.lightgbm._params import canonical
 
 if TYPE_CHECKING:
     import lightgbm
 
 __all__ = ["boost_trees"]
 
-_COLUMNS = ("weight", "init_score")
-"""Arguments of a Dataset that may name a column."""
 _MOST_BINS_BY_ROW = 2**15
 """Each takes 16 bytes in a histogram: 512 KiB."""
-_THREADS = ("num_threads", "num_thread", "nthread", "nthreads", "n_jobs")
 
 
 def boost_trees(config: dict[str, Any]) -> dict[str, float]:
@@ -36,16 +36,18 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     """
     import lightgbm
 
-    params = {"verbosity": -1, **config["params"]}
-    require_known(params)
-    if not any(name in params for name in _THREADS):
-        params["num_threads"] = threads()
+    LIBRARY.require_known_here(config["params"])  # where the package may be another version than the trainer's
+    params = {"verbosity": -1, "num_threads": threads(), **canonical(config["params"])}
+    in_params = params.pop("early_stopping_round", None)  # LightGBM would judge by each rank's own rows
+    patience = config.get("early_stopping_rounds") or in_params
+    stopping = EarlyStopping(patience, params.get("early_stopping_min_delta", 0.0)) if patience else None
     starts_from = _model_of(session.get_checkpoint())
-    rounds = Rounds(config["num_boost_round"], starts_from.current_iteration() if starts_from is not None else 0)
+    done = starts_from.current_iteration() if starts_from is not None else 0
+    rounds = Rounds(config["num_boost_round"], done, stopping)
     if not rounds.left:
         return {}
     begun = time.perf_counter()
-    tables = {name: _read(name, config) for name in _names()}
+    tables = _read(config)
     read = time.perf_counter()
     waited = sum(table.waited_s for table in tables.values())
     params = {**get_network_params(), **histogram_layout(params, tables["train"].features.num_columns), **params}
@@ -54,7 +56,13 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
 
     def report(env: Any) -> None:
         metrics = means.over_ranks(env.evaluation_result_list)
+        scores = judged(env.evaluation_result_list, metrics, only_first=bool(params.get("first_metric_only")))
+        is_last = rounds.end_round(scores)
+        if is_last and stopping is not None:
+            env.model.best_iteration = stopping.best_round  # with which LightGBM's own early stopping lets a model end
         rounds.report(metrics, lambda: LightGBMCheckpoint.from_model(env.model))
+        if is_last and stopping is not None:
+            raise lightgbm.callback.EarlyStopException(stopping.best_round - 1, env.evaluation_result_list)
 
     model = lightgbm.train(
         params,
@@ -69,6 +77,22 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     return {"wait_s": waited, "read_s": read - begun - waited, "train_s": time.perf_counter() - read}
 
 
+def judged(results: Sequence[Any], metrics: Mapping[str, float], *, only_first: bool) -> list[Score]:
+    """What early stopping judges by, as LightGBM's own does: all metrics of all datasets but ``train``, or only the first metric.
+
+    Example:
+        >>> results = [("train", "l2", 0.1, False), ("valid", "l2", 0.2, False), ("valid", "auc", 0.9, True)]
+        >>> [score.name for score in judged(results, {"valid-l2": 0.3, "valid-auc": 0.8}, only_first=False)]
+        ['valid-l2', 'valid-auc']
+    """
+    first = results[0][1] if results else None
+    return [
+        Score(f"{dataset}-{metric}", metrics[f"{dataset}-{metric}"], bool(higher_is_better))
+        for dataset, metric, _, higher_is_better, *_ in results
+        if dataset != "train" and (metric == first or not only_first)
+    ]
+
+
 def histogram_layout(params: dict[str, Any], columns: int) -> dict[str, Any]:
     """How LightGBM builds histograms, where nobody says so: row by row, if the histograms of all columns fit into a core's cache.
 
@@ -79,38 +103,33 @@ def histogram_layout(params: dict[str, Any], columns: int) -> dict[str, Any]:
         >>> histogram_layout({}, 30), histogram_layout({"force_col_wise": True}, 30), histogram_layout({}, 5000)
         ({'force_row_wise': True}, {}, {})
     """
-    is_given = any(name in params for name in ("force_row_wise", "force_col_wise", "device_type", "device"))
+    is_given = any(name in params for name in ("force_row_wise", "force_col_wise", "device_type"))
     bins = params.get("max_bin", 255)
     fits = isinstance(bins, int) and columns * bins <= _MOST_BINS_BY_ROW  # what is no number, LightGBM refuses
     return {"force_row_wise": True} if fits and not is_given else {}
 
 
-def _names() -> list[str]:
-    """The datasets, ``train`` first: the others are cut into bins as it is."""
-    names = session.current("get_dataset_shard").dataset_names
-    return ["train", *(name for name in names if name != "train")]
-
-
-def _read(name: str, config: dict[str, Any]) -> LabelledTable:
-    given = (config.get("dmatrix_params") or {}).get(name, {})
-    others = {what: given[what] for what in _COLUMNS if isinstance(given.get(what), str)}
-    table = read_table(name, config["label_column"], others, categories=False)
-    params = config["params"]
-    where = f"the label {config['label_column']!r} of the dataset {name!r}"
-    require_fit(
-        table.labels, objectives.need_of(params), objectives.objective_of(params), objectives.classes_of(params), where
-    )
-    return table
+def _read(config: dict[str, Any]) -> dict[str, LabelledTable]:
+    params, label = config["params"], config["label_column"]
+    tables = read_tables(label, config.get("dmatrix_params") or {}, LIBRARY.columns, categories=False)
+    for name, table in tables.items():
+        where = f"the label {label!r} of the dataset {name!r}"
+        objective, classes = objectives.objective_of(params), objectives.classes_of(params)
+        require_fit(table.labels, objectives.need_of(params), objective, classes, where)
+    return tables
 
 
 def _datasets(
     tables: dict[str, LabelledTable], params: dict[str, Any], given: dict[str, dict[str, Any]]
 ) -> dict[str, lightgbm.Dataset]:
     import lightgbm
+    import numpy as np
 
     made: dict[str, lightgbm.Dataset] = {}
     for name, table in tables.items():
         more = {**given.get(name, {}), **table.columns}
+        if "qid" in more:
+            more["group"] = np.bincount(more.pop("qid"))
         made[name] = lightgbm.Dataset(table.features, table.labels, reference=made.get("train"), params=params, **more)
     return made
 

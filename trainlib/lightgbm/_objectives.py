@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from trainlib._boosting.labels import Needs
+from trainlib.lightgbm._params import canonical
 
-__all__ = ["need_of", "objective_of", "require_possible"]
+__all__ = ["classes_of", "need_of", "objective_of", "ranks", "require_possible"]
 
-_NAMES = ("objective", "objective_type", "app", "application", "loss")
-_CLASSES = ("num_class", "num_classes")
+_RANKING = ("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart")
 _NEEDS = {
     "binary": Needs.ZERO_OR_ONE,
     "multiclass": Needs.CLASSES,
@@ -28,12 +28,17 @@ _NEEDS = {
 
 def objective_of(params: dict[str, Any]) -> str:
     """The objective, whatever it is spelled as."""
-    return str(_first(params, _NAMES) or "regression")
+    return str(canonical(params).get("objective") or "regression")
 
 
 def classes_of(params: dict[str, Any]) -> Any:
     """The number of classes, whatever it is spelled as."""
-    return _first(params, _CLASSES)
+    return canonical(params).get("num_class")
+
+
+def ranks(params: dict[str, Any]) -> bool:
+    """Whether the rows of a query are ranked."""
+    return objective_of(params) in _RANKING
 
 
 def need_of(params: dict[str, Any]) -> str | None:
@@ -59,7 +64,3 @@ def require_possible(params: dict[str, Any]) -> None:
         )
     if isinstance(classes, bool) or not str(classes).isdigit() or int(classes) < 2:
         raise ValueError(f"num_class is {classes!r}: pass the number of classes")
-
-
-def _first(params: dict[str, Any], names: tuple[str, ...]) -> Any:
-    return next((params[name] for name in names if name in params), None)

@@ -17,5 +17,5 @@ ROOM = Room(
     form="trainlib.lightgbm._form:LightGBMForm",
     served="trainlib.lightgbm._served",
     own_function="trainlib.lightgbm._boost:boost_trees",
-    own_arguments=("params", "label_column", "num_boost_round", "dmatrix_params"),
+    own_arguments=("params", "label_column", "num_boost_round", "dmatrix_params", "early_stopping_rounds"),
 )

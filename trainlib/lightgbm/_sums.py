@@ -5,13 +5,13 @@ Rank 0 has a desk: the others connect to it, send their numbers, and get the sum
 
 from __future__ import annotations
 
-import hmac
 import socket
 import struct
 from collections.abc import Sequence
 
 from trainlib import session
 from trainlib._execution.network import listen
+from trainlib.lightgbm._door import admit
 
 __all__ = ["add_up", "find_desk", "leave", "open_desk"]
 
@@ -78,17 +78,16 @@ def leave() -> None:
 
 
 def _let_in() -> None:
-    """Rank 0: accept the others, who have connected already. Somebody without the token is none of them."""
+    """Rank 0: accept the others, who have connected already."""
     global _missing
-    while _missing and _listener is not None:
-        connection, _ = _listener.accept()
-        connection.settimeout(_listener.gettimeout())
+    if not _missing or _listener is None:
+        return
+    timeout_s = _listener.gettimeout() or 0.0
+    for connection in admit(_listener, _token, _missing, timeout_s):
+        connection.settimeout(timeout_s)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if hmac.compare_digest(_received(connection, len(_token)), _token):
-            _peers.append(connection)
-            _missing -= 1
-        else:
-            connection.close()
+        _peers.append(connection)
+    _missing = 0
 
 
 def _received(connection: socket.socket, size: int) -> bytes:

@@ -11,7 +11,7 @@ from trainlib._settings import TrainLoop
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.lightgbm._config import LightGBMConfig
-from trainlib.lightgbm._objectives import require_possible
+from trainlib.lightgbm._library import LIBRARY
 from trainlib.lightgbm._room import ROOM
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class LightGBMTrainer(BoostedTreesTrainer):
     """
 
     room = ROOM
+    library = LIBRARY
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class LightGBMTrainer(BoostedTreesTrainer):
         label_column: str | None = None,
         num_boost_round: int | None = None,
         dmatrix_params: dict[str, dict[str, Any]] | None = None,
+        early_stopping_rounds: int | None = None,
         lightgbm_config: LightGBMConfig | None = None,
         scaling_config: ScalingConfig | dict[str, Any] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
@@ -60,6 +62,7 @@ class LightGBMTrainer(BoostedTreesTrainer):
         dataset_config: DataConfig | None = None,
         preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | str | Path | None = None,
+        **train_kwargs: Any,
     ) -> None:
         """Describe a training. Nothing is started before ``fit()``.
 
@@ -73,10 +76,15 @@ class LightGBMTrainer(BoostedTreesTrainer):
             label_column: the column to predict. All other columns are features.
             num_boost_round: how many rounds the model has in the end, with those of a checkpoint that it goes on from. Default: 10.
             dmatrix_params: arguments for the ``lightgbm.Dataset`` of a dataset, by its name, e.g. ``{"train": {"weight": "w"}}``.
-                ``weight`` and ``init_score`` name columns, which then are no features.
+                ``weight``, ``init_score`` and ``qid``, the query that a row belongs to, name columns, which then are features of no
+                dataset. With ``qid`` there is one worker: others would split queries.
+            early_stopping_rounds: the training ends when a metric of a dataset other than ``train`` has not improved for so many
+                rounds. The model ends with the best round then. The metrics are those of all workers together.
             lightgbm_config: how the workers find each other.
             datasets: ``train``, and any others to evaluate after each round. All are split across the workers.
 
+            train_kwargs: other arguments of ``lightgbm.train`` are an error that says what to use instead.
+
         All other arguments are those of :class:`trainlib.DataParallelTrainer`.
         """
-        super().__init__(**self.checked(locals(), require_possible))
+        super().__init__(locals())

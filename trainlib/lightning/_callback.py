@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from trainlib import session
 from trainlib.lightning._package import OfLightning
-from trainlib.torch._checkpoint import LIGHTNING_FILE, TorchCheckpoint
+from trainlib.torch._checkpoint import TorchCheckpoint
+from trainlib.torch._served import LIGHTNING_FILE
 
 __all__ = ["RayTrainReportCallback"]
 

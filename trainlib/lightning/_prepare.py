@@ -61,8 +61,8 @@ def prepare_trainer(trainer: pl.Trainer) -> pl.Trainer:
 def _require_own_devices(trainer: Any, world_size: int) -> None:
     if trainer.num_nodes != 1:
         raise InvalidArgumentError(
-            f"Trainer(num_nodes={trainer.num_nodes}) would have Lightning count nodes. Leave it out: this training has "
-            f"{world_size} worker(s), wherever they are, by ScalingConfig(num_workers={world_size})"
+            f"Trainer(num_nodes={trainer.num_nodes}) conflicts with Ray's placement. Leave num_nodes out: this training has "
+            f"{world_size} worker(s) on whatever nodes have room, by ScalingConfig(num_workers={world_size})"
         )
     own, asked = get_device(), trainer.strategy.parallel_devices or []
     if any(device.type != own.type for device in asked):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import CheckpointNotFoundError
-from trainlib.rl._served import MODULES, SERVED_FILE
+from trainlib.rl._acting import write_acting
+from trainlib.rl._served import MODULES
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -23,11 +23,16 @@ _DEFAULT = "default_policy"
 class RLCheckpoint(Checkpoint):
     """A checkpoint of an RLlib algorithm: its modules, its optimizers, its counters and its settings.
 
-    Example::
-
-        checkpoint = RLTrainer("PPO", config={"env": "CartPole-v1"}, ...).fit().checkpoint
-        module = checkpoint.get_module()
-        algorithm = checkpoint.get_algorithm()
+    Example:
+        >>> from trainlib.rl import RLCheckpoint, RLTrainer
+        >>> trainer = RLTrainer("PPO", config={"env": "CartPole-v1"})
+        >>> def evaluate(checkpoint: RLCheckpoint) -> float:
+        ...     algorithm = checkpoint.get_algorithm()  # or get_module(), which chooses actions without an environment
+        ...     found = algorithm.evaluate()
+        ...     algorithm.stop()
+        ...     return found["env_runners"]["episode_return_mean"]
+        >>> evaluate(trainer.fit().checkpoint)  # doctest: +SKIP
+        21.5
     """
 
     kind = "rl"
@@ -37,9 +42,7 @@ class RLCheckpoint(Checkpoint):
         """A checkpoint of an algorithm, as it is now."""
         made = cls._in_temporary_folder(tempfile.mkdtemp(prefix="trainlib-rl-"))
         algorithm.save_to_path(made.path)
-        config: Any = algorithm.config
-        served = {"normalize_actions": bool(config.normalize_actions), "clip_actions": bool(config.clip_actions)}
-        Path(made.path, SERVED_FILE).write_text(json.dumps(served))
+        write_acting(algorithm, made.path)
         return made
 
     def get_module(self, module_id: str = _DEFAULT) -> RLModule:

@@ -24,7 +24,7 @@ class RLForm(OwnArgumentsForm):
     )
     config: dict[str, Any] = Field(
         default={},
-        description="The algorithm's settings, e.g. {'env': 'CartPole-v1', 'lr': 0.0003}. How many env runners there are, num_workers "
-        "says.",
+        description="The algorithm's settings, e.g. {'env': 'CartPole-v1', 'lr': 0.0003}. num_workers sets the number of env "
+        "runners.",
         json_schema_extra={"position": 1},
     )

@@ -12,12 +12,16 @@ ROOM = Room(
     config_arguments=("rl_config",),
     trainer="trainlib.rl:RLTrainer",
     checkpoint="trainlib.rl:RLCheckpoint",
-    packages=("ray", "torch", "gymnasium", "tree", "lz4", "ormsgpack", "scipy"),
+    # RLlib is a part of Ray, which is there anyway. What its extra brings besides is not.
+    packages=("gymnasium", "ray", "torch", "tree", "lz4", "ormsgpack", "scipy"),
+    version_package="ray",
     extra="rl",
     form="trainlib.rl._form:RLForm",
     served="trainlib.rl._served",
+    served_packages=("torch", "ray[rllib]"),
     own_function="trainlib.rl._train:train_algorithm",
     own_arguments=("algorithm", "config"),
     takes_function=False,
+    ends_by_itself=False,
     gang="trainlib.rl._gang:gang_of",
 )

@@ -29,16 +29,17 @@ class RLTrainer(DataParallelTrainer):
     One process runs the algorithm. Its env runners, its evaluation env runners and its learners have their room in the same gang.
     Each iteration is a report, with a checkpoint. The training ends when ``RunConfig.stop`` says so.
 
-    Example::
-
-        trainer = RLTrainer(
-            "PPO",
-            config={"env": "CartPole-v1", "lr": 3e-4},
-            scaling_config=ScalingConfig(num_workers=2),
-            run_config=RunConfig(stop={"env_runners/episode_return_mean": 150}),
-        )
-        result = trainer.fit()
-        module = result.checkpoint.get_module()
+    Example:
+        >>> from trainlib import RunConfig, ScalingConfig
+        >>> from trainlib.rl import RLTrainer
+        >>> trainer = RLTrainer(
+        ...     "PPO",
+        ...     config={"env": "CartPole-v1", "lr": 3e-4},
+        ...     scaling_config=ScalingConfig(num_workers=2),
+        ...     run_config=RunConfig(stop={"env_runners/episode_return_mean": 150}),
+        ... )
+        >>> trainer.fit().checkpoint.get_module()  # doctest: +SKIP
+        DefaultPPOTorchRLModule(...)
     """
 
     room = ROOM
@@ -88,8 +89,8 @@ class RLTrainer(DataParallelTrainer):
         saving = self.run_config.checkpoint_config
         if saving.checkpoint_at_end and saving.checkpoint_frequency > 1:
             raise ValueError(
-                "checkpoint_at_end is True, but which iteration of an RLTrainer is the last one is known only after it. Leave "
-                "checkpoint_frequency out: then there is a checkpoint after each"
+                "checkpoint_at_end is True, but RLTrainer cannot know its last iteration in advance. Leave checkpoint_frequency out to "
+                "save every iteration"
             )
 
     @property

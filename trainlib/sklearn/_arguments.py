@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trainlib._data.config import DataConfig
+from trainlib._ray_objects import kind_of
 from trainlib._settings import TrainerSettings
 from trainlib.config import ScalingConfig
 from trainlib.errors import InvalidArgumentError
 
 __all__ = [
+    "merged_fit_params",
     "one_process",
     "require_cv",
     "require_estimator",
     "require_fit_params",
     "require_params",
+    "require_scorable",
     "require_scoring",
     "whole_datasets",
 ]
@@ -34,16 +38,16 @@ def require_estimator(given: Any) -> None:
         trainlib.errors.InvalidArgumentError: estimator is a str, which scikit-learn cannot fit. Pass an estimator, e.g. RandomForestClassifier()
     """
     if isinstance(given, type):
-        raise InvalidArgumentError(f"estimator is the class {given.__name__}: pass one of it, {given.__name__}()")
+        raise InvalidArgumentError(f"estimator is the class {given.__name__}. Pass an instance: {given.__name__}()")
     if not all(callable(getattr(given, name, None)) for name in ("fit", "get_params", "set_params")):
-        what = "missing" if given is None else f"a {type(given).__name__}, which scikit-learn cannot fit"
+        what = "missing" if given is None else f"{kind_of(given)}, which scikit-learn cannot fit"
         raise InvalidArgumentError(f"estimator is {what}. Pass an estimator, e.g. RandomForestClassifier()")
 
 
 def require_params(params: Any, estimator: Any) -> None:
     """Raise an error if an estimator has no such parameters."""
     if not isinstance(params, Mapping):
-        raise InvalidArgumentError(f"params is a {type(params).__name__}: pass a dict, e.g. params={{'max_depth': 3}}")
+        raise InvalidArgumentError(f"params is {kind_of(params)}: pass a dict, e.g. params={{'max_depth': 3}}")
     known = estimator.get_params(deep=True)
     for name in params:
         if name not in known and "__" not in str(name):  # what is in a step of a pipeline may come with that step
@@ -52,10 +56,36 @@ def require_params(params: Any, estimator: Any) -> None:
             )
 
 
-def require_fit_params(given: Any, estimator: Any) -> None:
+def merged_fit_params(given: Any, more: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
+    """The arguments of ``fit()``: those in ``fit_params``, and those that were passed by keywords, as Ray's trainer takes them.
+
+    Args:
+        given: ``fit_params``.
+        more: Keywords that are no arguments of the trainer.
+        own: The arguments of the trainer: whoever mistypes one does not mean ``fit()``.
+
+    Raises:
+        InvalidArgumentError: ``fit_params`` is no dict, or a keyword looks like an argument of the trainer.
+        ValueError: something is in both.
+
+    Example:
+        >>> merged_fit_params({"a": 1}, {"sample_weight": None}, ["label_column"])
+        {'a': 1, 'sample_weight': None}
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"fit_params is {kind_of(given)}: pass a dict of arguments of fit()")
+    for name in more:
+        if close := difflib.get_close_matches(name, list(own), n=1, cutoff=0.8):
+            raise InvalidArgumentError(
+                f"SklearnTrainer has no argument {name!r}. Do you mean {close[0]!r}? Arguments of fit() go into fit_params"
+            )
+        if name in (given or {}):
+            raise ValueError(f"{name} is passed twice: as an argument, and in fit_params")
+    return {**(given or {}), **more}
+
+
+def require_fit_params(given: Mapping[str, Any], estimator: Any) -> None:
     """Raise an error if ``fit()`` of an estimator has no such arguments."""
-    if not isinstance(given, Mapping):
-        raise InvalidArgumentError(f"fit_params is a {type(given).__name__}: pass a dict of arguments of fit()")
     known = inspect.signature(estimator.fit).parameters
     if any(each.kind is each.VAR_KEYWORD for each in known.values()):
         return
@@ -69,12 +99,7 @@ def require_scoring(scoring: Any) -> None:
     """Raise an error if there is no scorer with a name, or if something is neither a name nor a function."""
     if scoring is None or callable(scoring):
         return
-    if isinstance(scoring, Mapping):
-        named = list(scoring.values())
-    elif isinstance(scoring, (list, tuple, set)):
-        named = list(scoring)
-    else:
-        named = [scoring]
+    named = _scorers(scoring)
     if not named:
         raise ValueError(
             "scoring is empty: leave it out for the estimator's own score, or name a scorer, e.g. 'accuracy'"
@@ -85,7 +110,7 @@ def require_scoring(scoring: Any) -> None:
             continue
         if not isinstance(each, str):
             raise InvalidArgumentError(
-                f"scoring has a {type(each).__name__} in it: pass names of scorers, or functions of estimator, rows and labels"
+                f"scoring contains {kind_of(each)}: pass names of scorers, or functions of estimator, rows and labels"
             )
         if known is None:
             from sklearn.metrics import get_scorer_names
@@ -93,6 +118,30 @@ def require_scoring(scoring: Any) -> None:
             known = get_scorer_names()
         if each not in known:
             raise ValueError(f"scoring: scikit-learn has no scorer {each!r}. It has {', '.join(known)}")
+
+
+def _scorers(scoring: Any) -> list[Any]:
+    """The scorers that an argument names or contains."""
+    if isinstance(scoring, Mapping):
+        return list(scoring.values())
+    return list(scoring) if isinstance(scoring, (list, tuple, set)) else [scoring]
+
+
+def require_scorable(datasets: Mapping[str, Any], estimator: Any, label: str | None, scoring: Any) -> None:
+    """Raise a ValueError if there are datasets to score, but nothing that could score them without labels."""
+    others = [name for name in datasets if name != "train"]
+    if not others or label is not None:
+        return
+    if named := [each for each in _scorers(scoring) if isinstance(each, str)]:
+        raise ValueError(
+            f"scoring names {named[0]!r}, which compares predictions with labels, and there is no label_column. Pass label_column, or "
+            "functions of estimator, rows and labels as scoring"
+        )
+    if scoring is None and not callable(getattr(estimator, "score", None)):
+        raise ValueError(
+            f"datasets has {', '.join(map(repr, others))}, but {type(estimator).__name__} has no score() to score it with. Leave it out, "
+            "or pass scoring, a function of estimator, rows and labels"
+        )
 
 
 def one_process(given: Any) -> ScalingConfig:
@@ -138,7 +187,7 @@ def require_cv(cv: Any) -> None:
     if cv is None or is_number or has_splits or isinstance(cv, (list, tuple)):
         return
     raise InvalidArgumentError(
-        f"cv is a {type(cv).__name__}: pass a number of folds, one of sklearn.model_selection's splitters, or a list of pairs of "
+        f"cv is {kind_of(cv)}: pass a number of folds, one of sklearn.model_selection's splitters, or a list of pairs of "
         "indices"
     )
 

@@ -52,7 +52,7 @@ def fit_estimator(config: dict[str, Any]) -> None:
         metrics: dict[str, Any] = {"fit_time": time.perf_counter() - begun}
         running = session.current("report")
         for name in running.dataset_names:
-            if name != "train" and label is not None:
+            if name != "train":
                 metrics = {**_scored(estimator, name, label, config.get("scoring")), **metrics}
     is_kept = running.checkpoint_config.is_due(1, is_last=True)
     session.report({**metrics, **folds}, checkpoint=SklearnCheckpoint.from_estimator(estimator) if is_kept else None)
@@ -138,7 +138,7 @@ def _cross_validated(
     }
 
 
-def _scored(estimator: Any, name: str, label: str, scoring: Any) -> dict[str, Any]:
+def _scored(estimator: Any, name: str, label: str | None, scoring: Any) -> dict[str, Any]:
     """The scores on a dataset: under its name as in Ray's guides, and as ``<dataset>-<scorer>``."""
     rows, labels = _split(_read(name).drop(columns=[_GROUPS], errors="ignore"), label, name)
     begun = time.perf_counter()

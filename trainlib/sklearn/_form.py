@@ -15,6 +15,9 @@ from trainlib.sklearn._room import ROOM
 
 __all__ = ["SklearnForm"]
 
+_Switch = Literal["auto", "yes", "no"]
+_SWITCH: dict[_Switch, bool | None] = {"auto": None, "yes": True, "no": False}
+
 
 class SklearnForm(OwnArgumentsForm):
     """Fits an estimator of scikit-learn in one process."""
@@ -47,6 +50,25 @@ class SklearnForm(OwnArgumentsForm):
         description="How many folds the training data are split into for cross-validation. 0: none.",
         json_schema_extra={"position": 4},
     )
+    return_train_score_cv: bool = Field(
+        default=False,
+        description="Whether cross-validation also scores what each fold was fitted on.",
+        json_schema_extra={"position": 5},
+    )
+    parallelize_cv: _Switch = Field(
+        default="auto",
+        description="Whether the folds are fitted side by side, rather than each with all cores. auto: if the estimator has no parameter "
+        "n_jobs or thread_count.",
+        json_schema_extra={"position": 6},
+    )
+    set_estimator_cpus: bool = Field(
+        default=True,
+        description="Whether these parameters are set to the number of cores.",
+        json_schema_extra={"position": 7},
+    )
+    fit_params: dict[str, Any] = Field(
+        default={}, description="Further arguments of the estimator's fit().", json_schema_extra={"position": 8}
+    )
 
     def arguments(self) -> dict[str, Any]:
         return {
@@ -55,6 +77,10 @@ class SklearnForm(OwnArgumentsForm):
             "label_column": self.label_column or None,
             "scoring": self.scoring or None,
             "cv": self.cv or None,
+            "return_train_score_cv": self.return_train_score_cv or None,
+            "parallelize_cv": _SWITCH[self.parallelize_cv],
+            "set_estimator_cpus": None if self.set_estimator_cpus else False,
+            "fit_params": self.fit_params or None,
         }
 
     @classmethod
@@ -71,6 +97,10 @@ class SklearnForm(OwnArgumentsForm):
             label_column=given.get("label_column") or "",
             scoring={name: str(shown(each)) for name, each in scoring.items()},
             cv=shown(cv) if cv is not None else 0,
+            return_train_score_cv=bool(given.get("return_train_score_cv")),
+            parallelize_cv=next(name for name, each in _SWITCH.items() if each is given.get("parallelize_cv")),
+            set_estimator_cpus=given.get("set_estimator_cpus") is not False,
+            fit_params=shown(dict(given.get("fit_params") or {})),
         )
 
 
@@ -89,7 +119,7 @@ def _estimator(path: str) -> Any:
             "sklearn.ensemble:RandomForestClassifier"
         ) from error
     if not (isinstance(found, type) and callable(getattr(found, "fit", None)) and hasattr(found, "get_params")):
-        raise ValueError(f"estimator is {path!r}, which is no class of estimators")
+        raise ValueError(f"estimator is {path!r}, which is not an estimator class")
     made = found()
     require_estimator(made)
     return made

@@ -72,6 +72,7 @@ class SklearnTrainer(DataParallelTrainer):
         dataset_config: DataConfig | None = None,
         preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | str | Path | None = None,
+        **more_fit_params: Any,
     ) -> None:
         """Describe a training. Nothing is started before ``fit()``.
 
@@ -87,21 +88,24 @@ class SklearnTrainer(DataParallelTrainer):
             parallelize_cv: whether the folds are fitted side by side, rather than each with all cores. Default: if the estimator
                 has no parameter ``n_jobs`` or ``thread_count``.
             set_estimator_cpus: whether these parameters are set to the number of cores. Default: yes.
-            fit_params: further arguments of the estimator's ``fit()``.
+            fit_params: further arguments of the estimator's ``fit()``. They may also be passed by keywords, as to Ray's trainer.
             sklearn_config: there is nothing to set.
             scaling_config: the cores of the one process: ``ScalingConfig(trainer_resources={"CPU": 4})``.
-            datasets: ``train``, and any others to score the fitted estimator on.
+            datasets: ``train``, and any others to score the fitted estimator on, also without labels, if it can do that.
             dataset_config: how datasets are read. None is split: there is one process.
             resume_from_checkpoint: not possible: fitting starts at the beginning.
 
         All other arguments are those of :class:`trainlib.DataParallelTrainer`.
         """
         given = dict(locals())
+        del given["more_fit_params"]
         ROOM.require_installed()
         name = type(self).__name__
         arguments.require_estimator(estimator)
         arguments.require_params(params or {}, estimator)
-        arguments.require_fit_params(fit_params or {}, estimator)
+        fit_params = arguments.merged_fit_params(fit_params, more_fit_params, given)
+        given["fit_params"] = fit_params or None
+        arguments.require_fit_params(fit_params, estimator)
         arguments.require_scoring(scoring)
         arguments.require_cv(cv)
         for switch in _SWITCHES:
@@ -114,6 +118,7 @@ class SklearnTrainer(DataParallelTrainer):
             )
         if label_column is not None:
             require_label(label_column, datasets or {}, name)
+        arguments.require_scorable(datasets or {}, estimator, label_column, scoring)
         if resume_from_checkpoint is not None:
             raise ValueError(
                 f"{name} cannot start from a checkpoint: scikit-learn fits from the beginning. Leave resume_from_checkpoint out"

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import CheckpointNotFoundError
-from trainlib.torch._served import FILE, KEYS
+from trainlib.torch._served import FILE, KEYS, LIGHTNING_FILE
 
 if TYPE_CHECKING:
     import torch
     from ray.data.preprocessor import Preprocessor
 
 __all__ = ["TorchCheckpoint"]
-
-LIGHTNING_FILE = "checkpoint.ckpt"
-"""What Lightning's Trainer saves: the state dict, and besides it all that is needed to resume."""
 
 
 class TorchCheckpoint(Checkpoint):

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 FILE = "model.pt"
 KEYS = ("model", "model_weights")
 """Where a dict has a model."""
-_STATE_DICT = (
-    "it holds a state dict, which are weights without the model that they belong to. Report a whole model, "
-    "TorchCheckpoint.from_model(model)"
+LIGHTNING_FILE = "checkpoint.ckpt"
+"""What Lightning's Trainer saves: the state dict, and besides it all that is needed to resume."""
+_WHOLE = "Report a whole model, TorchCheckpoint.from_model(model)"
+_STATE_DICT = f"it holds a state dict, which are weights without the model that they belong to. {_WHOLE}"
+_LIGHTNING = (
+    f"it is a checkpoint of Lightning's, {LIGHTNING_FILE}, which holds weights without the model that they belong to. After trainer.fit(), "
+    "report the network of the module once more, on rank 0: checkpoint=TorchCheckpoint.from_model(module.network)"
 )
 
 
@@ -33,7 +37,7 @@ def why_not(folder: str) -> str | None:
     if file.exists():
         return None if _is_object(file) else _STATE_DICT
     if not whole.exists():
-        return f"it has no {FILE}"
+        return _LIGHTNING if Path(folder, LIGHTNING_FILE).exists() else f"it has no {FILE}. {_WHOLE}"
     # Models have parameters, and state dicts have plain tensors.
     return None if b"_rebuild_parameter" in whole.read_bytes() else _STATE_DICT
 

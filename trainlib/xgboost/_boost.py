@@ -6,20 +6,21 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib._boosting.early_stopping import EarlyStopping
 from trainlib._boosting.labels import require_fit
 from trainlib._boosting.rounds import Rounds, threads
-from trainlib._boosting.table import LabelledTable, read_table
+from trainlib._boosting.table import LabelledTable, read_tables
 from trainlib.checkpoint import Checkpoint
+from trainlib.errors import DataError
 from trainlib.xgboost import _objectives as objectives
 from trainlib.xgboost._checkpoint import XGBoostCheckpoint
+from trainlib.xgboost._library import LIBRARY
 
 if TYPE_CHECKING:
+    import numpy as np
     import xgboost
 
 __all__ = ["boost_trees"]
-
-_COLUMNS = ("weight", "base_margin", "label_lower_bound", "label_upper_bound", "qid")
-"""Arguments of a matrix that may name a column."""
 
 
 def boost_trees(config: dict[str, Any]) -> dict[str, float]:
@@ -31,19 +32,21 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     import xgboost
 
     from trainlib.xgboost._rounds import ReportRounds
-    from trainlib.xgboost._unknown import require_known
 
-    params = {"nthread": threads(), **config["params"]}
+    LIBRARY.require_known_here(config["params"])  # where the package may be another version than the trainer's
+    params = dict(config["params"])
+    params.setdefault("nthread", params.pop("n_jobs", threads()))
+    patience = config.get("early_stopping_rounds")
     starts_from = _model_of(session.get_checkpoint())
-    rounds = Rounds(config["num_boost_round"], starts_from.num_boosted_rounds() if starts_from is not None else 0)
+    done = starts_from.num_boosted_rounds() if starts_from is not None else 0
+    rounds = Rounds(config["num_boost_round"], done, EarlyStopping(patience) if patience else None)
     if not rounds.left:
         return {}
     begun = time.perf_counter()
-    tables = {name: _read(name, config) for name in _names()}
+    tables = _read(config)
     read = time.perf_counter()
     waited = sum(table.waited_s for table in tables.values())
     matrices = _matrices(tables, params, config.get("dmatrix_params") or {})
-    require_known(params, matrices["train"])
     built = time.perf_counter()
     xgboost.train(
         params,
@@ -62,20 +65,13 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _names() -> list[str]:
-    """The datasets, ``train`` first: the matrices of the others are cut as its is."""
-    names = session.current("get_dataset_shard").dataset_names
-    return ["train", *(name for name in names if name != "train")]
-
-
-def _read(name: str, config: dict[str, Any]) -> LabelledTable:
-    given = (config.get("dmatrix_params") or {}).get(name, {})
-    others = {what: given[what] for what in _COLUMNS if isinstance(given.get(what), str)}
-    table = read_table(name, config["label_column"], others)
-    params = config["params"]
-    where = f"the label {config['label_column']!r} of the dataset {name!r}"
-    require_fit(table.labels, objectives.need_of(params), str(params.get("objective")), params.get("num_class"), where)
-    return table
+def _read(config: dict[str, Any]) -> dict[str, LabelledTable]:
+    params, label = config["params"], config["label_column"]
+    tables = read_tables(label, config.get("dmatrix_params") or {}, LIBRARY.columns)
+    for name, table in tables.items():
+        where, objective = f"the label {label!r} of the dataset {name!r}", str(params.get("objective"))
+        require_fit(table.labels, objectives.need_of(params), objective, params.get("num_class"), where)
+    return tables
 
 
 def _matrices(
@@ -87,7 +83,7 @@ def _matrices(
     in_bins = params.get("tree_method", "auto") in ("auto", "hist") and params.get("booster", "gbtree") != "gblinear"
     made: dict[str, xgboost.DMatrix] = {}
     for name, table in tables.items():
-        more = {"nthread": params["nthread"], "enable_categorical": True, **given.get(name, {}), **table.columns}
+        more = {"nthread": params["nthread"], "enable_categorical": True, **given.get(name, {}), **_columns_of(table)}
         if in_bins and name == "train" and "max_bin" in params:
             more.setdefault("max_bin", params["max_bin"])
         if in_bins and name != "train":
@@ -95,6 +91,23 @@ def _matrices(
         kind = xgboost.QuantileDMatrix if in_bins else xgboost.DMatrix
         made[name] = kind(table.features, table.labels, **more)
     return made
+
+
+def _columns_of(table: LabelledTable) -> dict[str, np.ndarray]:
+    """The columns that are no features, as XGBoost takes them: where there are queries, each of them has one weight."""
+    import numpy as np
+
+    columns = dict(table.columns)
+    if "qid" in columns and "weight" in columns:
+        starts = np.flatnonzero(np.diff(columns["qid"], prepend=-1.0))
+        weights = columns["weight"][starts]
+        if not np.array_equal(weights[columns["qid"]], columns["weight"]):
+            raise DataError(
+                f"the weights of the dataset {table.name!r} differ within a query. XGBoost weighs whole queries: give all rows of a "
+                "query the same weight"
+            )
+        columns["weight"] = weights
+    return columns
 
 
 def _model_of(checkpoint: Checkpoint | None) -> xgboost.Booster | None:

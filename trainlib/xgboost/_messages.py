@@ -6,9 +6,7 @@ import ctypes
 
 from xgboost.core import _LIB
 
-__all__ = ["LISTENER", "print_messages"]
-
-LISTENER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+__all__ = ["print_messages"]
 
 
 def _print(message: bytes) -> None:
@@ -17,7 +15,7 @@ def _print(message: bytes) -> None:
         print(text)
 
 
-_PRINTING = LISTENER(_print)
+_PRINTING = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_print)
 
 
 def print_messages() -> None:

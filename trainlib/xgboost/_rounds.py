@@ -6,14 +6,20 @@ from typing import Any
 
 import xgboost
 
+from trainlib._boosting.early_stopping import Score
 from trainlib._boosting.rounds import Rounds
 from trainlib.xgboost._checkpoint import XGBoostCheckpoint
 
 __all__ = ["ReportRounds"]
 
+_HIGHER_IS_BETTER = ("auc", "aucpr", "pre", "map", "ndcg")
+
 
 class ReportRounds(xgboost.callback.TrainingCallback):
-    """Reports the metrics of each dataset as ``<dataset>-<metric>``, and saves the model when that is due."""
+    """Reports the metrics of each dataset as ``<dataset>-<metric>``, and saves the model when that is due.
+
+    Early stopping judges, as XGBoost's own does, by the last metric of the last dataset, which all ranks have measured together.
+    """
 
     def __init__(self, rounds: Rounds) -> None:
         super().__init__()
@@ -25,5 +31,18 @@ class ReportRounds(xgboost.callback.TrainingCallback):
             for dataset, by_metric in evals_log.items()
             for metric, values in by_metric.items()
         }
+        scores = [Score(name, float(value), _higher_is_better(name)) for name, value in list(metrics.items())[-1:]]
+        is_last = self._rounds.end_round(scores)
+        best = self._rounds.early_stopping
+        model.set_attr(  # a model that the training goes on from may have those of its own training
+            best_iteration=str(best.best_round - 1) if best is not None else None,  # which counts from 0
+            best_score=str(best.best_value(scores[0].name)) if best is not None else None,
+        )
         self._rounds.report(metrics, lambda: XGBoostCheckpoint.from_model(model))
-        return False
+        return is_last
+
+
+def _higher_is_better(name: str) -> bool:
+    """Whether a metric is, given its dataset and it, e.g. ``valid-ndcg@5-``: with a dash at the end, queries without hits count as 0."""
+    metric = name.rstrip("-").rpartition("-")[2].partition("@")[0]
+    return metric in _HIGHER_IS_BETTER

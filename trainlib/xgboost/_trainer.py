@@ -11,7 +11,7 @@ from trainlib._settings import TrainLoop
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.xgboost._config import XGBoostConfig
-from trainlib.xgboost._objectives import require_possible
+from trainlib.xgboost._library import LIBRARY
 from trainlib.xgboost._room import ROOM
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class XGBoostTrainer(BoostedTreesTrainer):
     """
 
     room = ROOM
+    library = LIBRARY
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class XGBoostTrainer(BoostedTreesTrainer):
         label_column: str | None = None,
         num_boost_round: int | None = None,
         dmatrix_params: dict[str, dict[str, Any]] | None = None,
+        early_stopping_rounds: int | None = None,
         xgboost_config: XGBoostConfig | None = None,
         scaling_config: ScalingConfig | dict[str, Any] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
@@ -59,6 +61,7 @@ class XGBoostTrainer(BoostedTreesTrainer):
         dataset_config: DataConfig | None = None,
         preprocessor: Preprocessor | None = None,
         resume_from_checkpoint: Checkpoint | str | Path | None = None,
+        **train_kwargs: Any,
     ) -> None:
         """Describe a training. Nothing is started before ``fit()``.
 
@@ -71,10 +74,15 @@ class XGBoostTrainer(BoostedTreesTrainer):
             label_column: the column to predict. All other columns are features.
             num_boost_round: how many rounds the model has in the end, with those of a checkpoint that it goes on from. Default: 10.
             dmatrix_params: arguments for the matrix of a dataset, by its name, e.g. ``{"train": {"weight": "w"}}``. ``weight``,
-                ``base_margin``, ``label_lower_bound`` and ``label_upper_bound`` name columns, which then are no features.
+                ``base_margin``, ``label_lower_bound``, ``label_upper_bound`` and ``qid``, the query that a row belongs to, name
+                columns, which then are features of no dataset. With ``qid`` there is one worker: others would split queries.
+            early_stopping_rounds: the training ends when the last metric of the last dataset has not improved for so many rounds.
+                The model has all rounds, and knows its ``best_iteration``.
             xgboost_config: how the workers find each other.
             datasets: ``train``, and any others to evaluate after each round. All are split across the workers.
 
+            train_kwargs: other arguments of ``xgboost.train`` are an error that says what to use instead.
+
         All other arguments are those of :class:`trainlib.DataParallelTrainer`.
         """
-        super().__init__(**self.checked(locals(), require_possible))
+        super().__init__(locals())

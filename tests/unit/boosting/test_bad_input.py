@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -13,6 +16,7 @@ from trainlib._boosting import table
 from trainlib._boosting.labels import Needs, require_fit
 from trainlib.errors import DataError, InvalidArgumentError
 from trainlib.lightgbm import LightGBMTrainer
+from trainlib.lightgbm._params import ALIASES
 from trainlib.xgboost import XGBoostTrainer
 
 ROWS = pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]})
@@ -33,21 +37,113 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, trainer):
     ("changes", "message"),
     [
         ({"datasets": {"valid": ROWS}}, "learns from the dataset 'train', but the datasets are 'valid'"),
-        ({"datasets": None}, "learns from the dataset 'train', but the datasets are none"),
-        (
-            {"label_column": "z"},
-            "the dataset 'train' has no column 'z', which label_column names. Its columns are 'a', 'y'",
-        ),
+        ({"datasets": None}, r"No datasets were given. Pass datasets=\{'train': ...\}"),
+        ({"label_column": "z"}, "the dataset 'train' has no column 'z'. label_column must be one of 'a', 'y'"),
         ({"label_column": None}, "label_column of .* is missing: pass the name of the column to predict"),
         ({"params": None}, "params of .* is missing: pass a dict"),
         ({"params": [("eta", 0.1)]}, r"params of .* is \[\('eta', 0.1\)\]: pass a dict"),
         ({"num_boost_round": 0}, "num_boost_round is 0: pass a whole number that is 1 or more"),
-        ({"dmatrix_params": "train"}, "dmatrix_params of .* is 'train': pass a dict"),
+        (
+            {"dmatrix_params": "train"},
+            r"dmatrix_params of .* is 'train': pass a dict, e.g. dmatrix_params=\{'train': \{'weight': 'w'\}\}",
+        ),
+        (
+            {"dmatrix_params": {"trian": {"weight": "w"}}},
+            "names the dataset 'trian', but the datasets are 'train'. Did you mean 'train'",
+        ),
+        (
+            {"dmatrix_params": {"train": "w"}},
+            r"dmatrix_params\['train'\] of .* is 'w': pass a dict, e.g. .*'weight': 'w'",
+        ),
+        ({"dmatrix_params": {"train": {"weight": [1, 2]}}}, r"\['weight'\] is \[1, 2\]: pass the name of a column"),
+        ({"dmatrix_params": {"train": {"label": "a"}}}, "has 'label', which .*Trainer sets. Pass label_column"),
+        ({"dmatrix_params": {"train": {"group": [2]}}}, "has 'group', which .*Trainer sets. Name the column .* 'qid'"),
+        (
+            {"dmatrix_params": {"train": {"qid": "q"}}, "scaling_config": {"num_workers": 2}},
+            "with 2 workers the rows of a query would be split between them. Use ScalingConfig.num_workers=1",
+        ),
+        ({"early_stopping_rounds": 3}, "early_stopping_rounds needs a dataset besides 'train'"),
+        ({"early_stopping_rounds": 0}, "early_stopping_rounds is 0: pass a whole number that is 1 or more"),
+        ({"callbacks": []}, r"has no argument 'callbacks'. Pass RunConfig\(callbacks=\[...\]\)"),
+        (
+            {"evals_result": {}},
+            "has no argument 'evals_result'. Result.metrics_dataframe has the metrics of each round",
+        ),
+        ({"verbose_eval": True}, "has no argument 'verbose_eval'. Every round is reported"),
+        ({"num_boost_rounds": 3}, "has no argument 'num_boost_rounds'. Did you mean 'num_boost_round'"),
     ],
 )
 def test_arguments_that_cannot_be_right(trainer, changes, message):
     with pytest.raises((ValueError, InvalidArgumentError, DataError), match=message):
         trainer(**{**GOOD, **changes})
+
+
+def test_what_xgboost_train_and_lightgbm_train_take_is_taken_where_it_makes_sense():
+    made = XGBoostTrainer(
+        **{**GOOD, "datasets": {"train": ROWS, "valid": ROWS}}, early_stopping_rounds=3, verbose_eval=False
+    )
+    assert made.train_loop_config["early_stopping_rounds"] == 3
+    assert made.copy_with(num_boost_round=4).train_loop_config["early_stopping_rounds"] == 3
+    with pytest.raises(
+        InvalidArgumentError, match=r"'xgb_model'. Pass resume_from_checkpoint=XGBoostCheckpoint.from_model"
+    ):
+        XGBoostTrainer(**GOOD, xgb_model=None)
+    with pytest.raises(
+        InvalidArgumentError, match=r"'init_model'. Pass resume_from_checkpoint=LightGBMCheckpoint.from_model"
+    ):
+        LightGBMTrainer(print, init_model=None)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        *(
+            ({name: 5}, f"params has '{name}'.*Pass num_boost_round=")
+            for name in ("n_estimators", "num_iterations", "max_iter")
+        ),
+        ({"machines": "a:1"}, "trainlib connects the workers. Leave it out: ScalingConfig"),
+        ({"port": 1}, "params has 'port'.* trainlib connects the workers"),
+        ({"time_out": 1}, r"lightgbm_config=LightGBMConfig\(timeout_s=...\)"),
+        ({"is_pre_partition": False}, "trainlib gives each worker its share of the rows"),
+        ({"weight": "w"}, r"Name the column in dmatrix_params=\{'train': \{'weight': ...\}\}"),
+        (
+            {"tree_type": "serial"},
+            "tree_type is 'serial', but each worker has its share of the rows. Use 'data' or 'voting'",
+        ),
+        ({"early_stopping_round": 3, "boost": "dart"}, "LightGBM has no early stopping with boosting='dart'"),
+        ({"n_iter_no_change": 3}, "needs a dataset besides 'train'"),
+        ({"objective": "lambdarank"}, "The objective lambdarank ranks the rows of each query.*'qid': 'query'"),
+    ],
+)
+def test_parameters_of_lightgbm_that_would_replace_what_the_trainer_sets(params, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        LightGBMTrainer(**{**GOOD, "params": params})
+    LightGBMTrainer(**{**GOOD, "params": {"tree_learner": "voting", "early_stopping_round": 0}})
+    with pytest.raises(
+        InvalidArgumentError, match=r"early_stopping_rounds is 3, but params has 4. Leave one of them out"
+    ):
+        LightGBMTrainer(**{**GOOD, "params": {"early_stopping": 4}, "early_stopping_rounds": 3})
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_estimators": 5}, "params has 'n_estimators'.*Pass num_boost_round="),
+        ({"early_stopping_rounds": 5}, "Pass early_stopping_rounds=... to XGBoostTrainer"),
+        ({"process_type": "update"}, "Pass a training function"),
+        ({"objective": "rank:ndcg"}, "The objective rank:ndcg ranks the rows of each query.*'qid': 'query'"),
+    ],
+)
+def test_parameters_of_xgboost_that_the_trainer_cannot_take(params, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        XGBoostTrainer(**{**GOOD, "params": params})
+
+
+def test_lightgbm_has_no_other_spellings():
+    from lightgbm.basic import _ConfigAliases
+
+    aliases = _ConfigAliases._get_all_param_aliases()
+    assert {name: {name, *known} for name, known in ALIASES.items()} == {name: set(aliases[name]) for name in ALIASES}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +162,7 @@ def test_files_without_the_label_or_with_too_few_rows_are_found_before_anything_
     ROWS.to_csv(tmp_path / "rows.csv", index=False)
     ROWS.to_parquet(tmp_path / "rows.parquet")
     files = {"train": str(tmp_path / "rows.csv")}
-    with pytest.raises(DataError, match=r"'train' \(.*rows.csv\) has no column 'z', which label_column names"):
+    with pytest.raises(DataError, match=r"'train' \(.*rows.csv\) has no column 'z'. label_column must be one of"):
         trainer(params={}, label_column="z", datasets=files).inspect_data()
     few = trainer(
         params={},
@@ -99,7 +195,7 @@ def test_labels_that_an_objective_cannot_learn(need, labels, wrong):
 
 def test_columns_that_are_no_numbers_are_named_with_what_to_do():
     text = pa.table({"city": ["Ulm", "Bonn"], "a": [1, 2]})
-    with pytest.raises(DataError, match=r"the column 'city' of some rows is string, which is no number. Encode it"):
+    with pytest.raises(DataError, match=r"the column 'city' of some rows has type string. Trees need numbers: encode"):
         table._require_features(text, "some rows", categories=True)
     category = pa.table({"city": text["city"].dictionary_encode()})
     table._require_features(category, "some rows", categories=True)
@@ -107,25 +203,51 @@ def test_columns_that_are_no_numbers_are_named_with_what_to_do():
         table._require_features(category, "some rows", categories=False)
     with pytest.raises(DataError, match="some rows has no columns besides the label"):
         table._require_features(pa.table({}), "some rows", categories=True)
-    with pytest.raises(DataError, match=r"the label is string, which is no number. Encode it"):
+    with pytest.raises(DataError, match=r"the label has type string. Trees need numbers: encode it"):
         table._numbers(text["city"], "the label", 0)
     with pytest.raises(DataError, match="the label is missing in 2 of the 4 rows of rank 1"):
         table._numbers(pa.chunked_array([[1.0, None], [float("nan"), 2.0]]), "the label", 1)
     assert table._numbers(pa.chunked_array([[True], [False]]), "the label", 0).tolist() == [1.0, 0.0]
 
 
-def test_a_parameter_that_a_library_does_not_know():
-    import xgboost
-
-    from trainlib.lightgbm._unknown import require_known as lightgbm_knows
-    from trainlib.xgboost._unknown import require_known as xgboost_knows
-
-    matrix = xgboost.DMatrix(np.eye(4), [0, 0, 1, 1])
+def xgboost_with(**more):
     good = {"objective": "binary:logistic", "eval_metric": ["auc", "error"], "eta": 0.1, "max_depth": 3, "nthread": 1}
-    xgboost_knows(good, matrix)
-    xgboost_knows({**good, "max_dept": 3, "validate_parameters": False}, matrix)
-    with pytest.raises(InvalidArgumentError, match="XGBoost does not know the parameters 'eta_', 'max_dept' in params"):
-        xgboost_knows({**good, "max_dept": 3, "eta_": 1}, matrix)
-    lightgbm_knows({"objective": "binary", "metric": ["auc"], "eta": 0.1, "n_jobs": 1, "num_leaves": 8})
+    return XGBoostTrainer(**{**GOOD, "params": {**good, **more}})
+
+
+def test_parameters_that_a_library_does_not_know_are_found_without_importing_it():
+    xgboost_with().inspect_data()
+    xgboost_with(max_dept=3, validate_parameters=False).inspect_data()
+    xgboost_with(objective="reg:quantileerror", quantile_alpha=[0.1, 0.9], monotone_constraints=(1, 0)).inspect_data()
+    with pytest.raises(InvalidArgumentError, match="XGBoost does not know 'eta_', 'max_dept' in params"):
+        xgboost_with(max_dept=3, eta_=1).inspect_data()
+    with pytest.raises(InvalidArgumentError, match="XGBoost does not know 'max_dept' in params"):
+        xgboost_with(objective="reg:quantileerror", quantile_alpha=np.array([0.1, 0.9]), max_dept=3).inspect_data()
+    with pytest.raises(
+        InvalidArgumentError, match="XGBoost does not accept params: Invalid Parameter format for max_depth"
+    ):
+        xgboost_with(max_depth="deep").inspect_data()
+    with pytest.raises(InvalidArgumentError, match="does not accept params: Unknown objective function: `binary`"):
+        xgboost_with(objective="binary").inspect_data()
+    good = {"objective": "binary", "metric": ["auc"], "eta": 0.1, "n_jobs": 1, "num_leaves": 8}
+    LightGBMTrainer(**{**GOOD, "params": good}).inspect_data()
     with pytest.raises(InvalidArgumentError, match=r"'max_dept' in params\. Did you mean 'max_depth'"):
-        lightgbm_knows({"max_dept": 3})
+        LightGBMTrainer(**{**GOOD, "params": {**good, "max_dept": 3}}).inspect_data()
+
+
+def test_neither_library_is_imported_for_that():
+    script = """
+import sys, pandas
+from trainlib.lightgbm import LightGBMTrainer
+from trainlib.xgboost import XGBoostTrainer
+rows = {"train": pandas.DataFrame({"a": [1.0], "y": [0]})}
+for trainer in (LightGBMTrainer, XGBoostTrainer):
+    try:
+        trainer(params={"max_dept": 3}, label_column="y", datasets=rows).inspect_data()
+    except ValueError as error:
+        assert "max_dept" in str(error), error
+    else:
+        raise AssertionError("nobody has noticed it")
+assert not {"lightgbm", "xgboost", "sklearn", "scipy"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

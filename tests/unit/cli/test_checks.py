@@ -15,6 +15,7 @@ from trainlib import _storage as storage
 from trainlib._cli import checks
 from trainlib._cli.checks import Health, examine
 from trainlib._cli.exit_codes import ExitCode
+from trainlib._cli.frameworks import examine_frameworks
 from trainlib._platform import record
 from trainlib._platform.record import Platform
 from trainlib._process import Process
@@ -116,10 +117,7 @@ def test_a_horovod_of_other_frameworks_is_broken(monkeypatch):
     def rebuild() -> None:
         raise HorovodUnavailableError("Horovod was built for torch 1.0. Rebuild it")
 
-    monkeypatch.setattr(checks, "version_of", lambda package: "0.28")
-    monkeypatch.setattr(_room, "ROOM", _room.Room(**{**vars(_room.ROOM), "check": rebuild}))
-    (horovod,) = [each for each in checks._backends() if each.name == "horovod"]
+    monkeypatch.setattr(_room, "ROOM", _room.Room(**{**vars(_room.ROOM), "packages": ("json",), "check": rebuild}))
+    (horovod,) = [each for each in examine_frameworks() if each.name == "horovod"]
     assert (horovod.health, horovod.advice) == (Health.PROBLEM, "Horovod was built for torch 1.0. Rebuild it")
-    monkeypatch.setattr(checks, "version_of", lambda package: None)
-    (horovod,) = [each for each in checks._backends() if each.name == "horovod"]
-    assert (horovod.health, horovod.detail) == (Health.NOTE, "not installed")
+    assert horovod.detail == "of unknown version, unusable"

@@ -107,6 +107,6 @@ def test_a_training_that_waits_for_the_store_can_be_stopped(session):
     worker, _ = session
     thread, made = reporting(worker, 3)
     until(lambda: len(made) == 2)
-    worker.stop()
+    worker.stop(0)
     thread.join(10)
     assert made == [0, 1, -1]

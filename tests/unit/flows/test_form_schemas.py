@@ -70,7 +70,7 @@ def test_a_trainer_shows_only_its_own_fields():
         form = schema["definitions"][choice["$ref"].rpartition("/")[2]]
         forms_by_kind[form["properties"]["kind"]["enum"][0]] = set(form["properties"]) - {"kind"}
     common = {"train_loop", "train_loop_config"}
-    boosted = {"params", "label_column", "num_boost_round", "dmatrix_params"}
+    boosted = {"params", "label_column", "num_boost_round", "dmatrix_params", "early_stopping_rounds"}
     assert next(iter(forms_by_kind)) == "function", "it has no field of its own that would tell it from the others"
     assert forms_by_kind == {
         "function": common,
@@ -79,7 +79,7 @@ def test_a_trainer_shows_only_its_own_fields():
         "horovod": common | {"horovod_config"},
         "xgboost": boosted | {"xgboost_config"},
         "lightgbm": boosted | {"lightgbm_config"},
-        "sklearn": {"estimator", "params", "label_column", "scoring", "cv"},
+        "sklearn": set(rooms.load("sklearn").own_arguments),
         "huggingface": {"trainer_init_per_worker", "trainer_init_config"},
         "accelerate": common | {"accelerate_config"},
         "rl": {"algorithm", "config"},

@@ -89,6 +89,44 @@ def test_a_regression_answers_with_numbers_and_a_generator_with_text(tmp_path):
     assert predict(pd.DataFrame({"input_ids": [[1, 2]]})).shape == (1, 2, len(WORDS))
 
 
+def test_what_is_answered_to_a_row_does_not_depend_on_the_others(tmp_path):
+    TransformersCheckpoint.from_model(generator(), tokenizer(), path=tmp_path)
+    predict = _served.load(str(tmp_path))
+    texts = ["good", "very good film bad", "good film " * 50]  # the last one is longer than the model can read
+    alone = [predict(pd.DataFrame({"text": [text]}))["generated_text"][0] for text in texts]
+    assert predict(pd.DataFrame({"text": texts}))["generated_text"].tolist() == alone
+    assert len(alone[0].split()) == 16, "half of what the model can read is kept for what it makes"
+
+    ids = [[1, 2]] * 32 + [[1, 2, 3]]  # more than are answered at once, and of two lengths
+    logits = predict(pd.DataFrame({"input_ids": ids}))
+    assert [len(row) for row in logits] == [2] * 32 + [3]
+    mixed = predict(pd.DataFrame({"input_ids": [[1, 2, 3], [1, 2]]}))
+    assert torch.allclose(torch.tensor(mixed[1]), torch.tensor(logits[0]), atol=1e-5)
+    equal = predict(pd.DataFrame({"input_ids": [[1, 2]] * 33}))
+    assert equal.shape == (33, 2, len(WORDS))
+
+
+def test_no_rows_have_no_answers(tmp_path):
+    TransformersCheckpoint.from_model(generator(), tokenizer(), path=tmp_path / "text")
+    TransformersCheckpoint.from_model(classifier(), tokenizer(), path=tmp_path / "labels")
+    TransformersCheckpoint.from_model(classifier(num_labels=1), tokenizer(), path=tmp_path / "numbers")
+    none = pd.DataFrame({"text": pd.Series([], dtype=str)})
+    assert list(_served.load(str(tmp_path / "text"))(none)) == ["generated_text"]
+    assert list(_served.load(str(tmp_path / "labels"))(none)) == ["label", "score"]
+    assert _served.load(str(tmp_path / "numbers"))(none).shape == (0,)
+
+
+def test_weights_of_half_precision_and_a_tokenizer_without_padding_are_served(tmp_path):
+    TransformersCheckpoint.from_model(generator().to(torch.bfloat16), path=tmp_path / "half")
+    assert _served.load(str(tmp_path / "half"))(pd.DataFrame({"input_ids": [[1, 2]]})).dtype == "float32"
+    words = tokenizer()
+    words.pad_token = None  # as that of GPT-2
+    TransformersCheckpoint.from_model(generator(), words, path=tmp_path / "unpadded")
+    made = _served.load(str(tmp_path / "unpadded"))(pd.DataFrame({"text": ["good", "very good film bad"]}))
+    TransformersCheckpoint.from_model(generator(), tokenizer(), path=tmp_path / "padded")
+    assert made.equals(_served.load(str(tmp_path / "padded"))(pd.DataFrame({"text": ["good", "very good film bad"]})))
+
+
 def test_a_checkpoint_of_something_else_says_what_is_missing(tmp_path):
     other = TransformersCheckpoint.from_directory(tmp_path)
     (tmp_path / "model.pt").touch()

@@ -63,7 +63,7 @@ def test_a_form_describes_it():
         ({"trainer_init_per_worker": lambda: None}, TypeError, "it is called with the train_dataset, the eval_dataset"),
         ({"trainer_init_config": ["lr"]}, TypeError, "trainer_init_config is a list: pass a dict"),
         ({"datasets": {"evaluation": ROWS}}, ValueError, "datasets has no 'train', only 'evaluation'"),
-        ({"datasets": {"train": ROWS, "eval": ROWS}}, ValueError, "datasets has 'eval', which nobody would read"),
+        ({"datasets": {"train": ROWS, "eval": ROWS}}, ValueError, "datasets has 'eval', which would be ignored"),
         (
             {"run_config": RunConfig(checkpoint_config=CheckpointConfig(checkpoint_frequency=2))},
             ValueError,
@@ -134,7 +134,7 @@ def test_what_accelerate_cannot_do_here_is_said_before_anything_starts(given, er
 def test_a_file_that_is_no_settings_is_named(tmp_path):
     (tmp_path / "list.yaml").write_text("- 1\n")
     (tmp_path / "broken.json").write_text("{")
-    with pytest.raises(ValueError, match=r"list.yaml contains a list, but no settings by name"):
+    with pytest.raises(ValueError, match=r"list.yaml contains a list. Expected a mapping of settings"):
         AccelerateTrainer(print, accelerate_config=tmp_path / "list.yaml")
     with pytest.raises(ValueError, match=r"broken.json can be read neither as YAML nor as JSON"):
         AccelerateTrainer(print, accelerate_config=tmp_path / "broken.json")

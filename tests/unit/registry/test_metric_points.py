@@ -18,6 +18,15 @@ def test_each_metric_has_one_point_for_each_iteration():
     assert made(points, 4, loss=2.0) == []
 
 
+def test_points_are_made_again_for_a_checkpoint_that_was_saved_later_but_only_the_same_ones():
+    points = MetricPoints("run", {"loss": 3})
+    (first,), _ = points.of(4, {"loss": 1.0}, 1.5)
+    (again,), _ = points.of(4, {"loss": 1.0}, 1.5, again=True)
+    assert dict(again) == dict(first)
+    assert points.of(4, {"loss": 1.0}, 2.5, again=True) == ([], []), "another attempt has come to this iteration"
+    assert MetricPoints("run", {"loss": 4}).of(4, {"loss": 1.0}, 1.5, again=True) == ([], [])
+
+
 def test_a_point_has_its_time_in_milliseconds():
     ((point,), _) = MetricPoints("run", {}).of(1, {"loss": 1.0}, 1.5)
     assert (point.timestamp, point.run_id) == (1500, "run")

@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import cloudpickle
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 
@@ -15,6 +18,7 @@ from trainlib import CheckpointConfig, RunConfig, ScalingConfig, tune
 from trainlib._trainer_form import form_of
 from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError
 from trainlib.rl import RLCheckpoint, RLTrainer
+from trainlib.rl._offline import write_parquet
 from trainlib.rl._room import ROOM
 from trainlib.rl._served import why_not
 
@@ -61,7 +65,7 @@ CARTPOLE = {"env": "CartPole-v1"}
                 ),
             },
             ValueError,
-            "checkpoint_at_end is True, but which iteration of an RLTrainer is the last",
+            "checkpoint_at_end is True, but RLTrainer cannot know its last iteration in advance",
         ),
         ({"algorithm": "BC", "datasets": {"validation": "x.csv"}}, ValueError, "RLTrainer reads 'train' alone"),
     ],
@@ -122,6 +126,15 @@ def test_its_arguments_survive_other_processes_and_a_sweep_tries_them():
     trial = plan.trainable.trainer({"config": {"lr": 0.02}}, plan.run_fields)
     assert trial.train_loop_config["config"] == {**CARTPOLE, "lr": 0.02, "gamma": 0.9}
     assert form_of(ROOM).showing(trainer, lambda value: value).arguments() == trainer.train_loop_config
+
+
+def test_recorded_steps_are_read_on_the_node_that_has_written_them(tmp_path):
+    from ray.data._internal.util import _is_local_scheme
+
+    tables = [pa.table({"obs": [[0.0], [1.0]], "actions": [0, 1]})] * 2
+    written = write_parquet(SimpleNamespace(iter_batches=lambda **_: tables), tmp_path)
+    assert _is_local_scheme(written), "the disks of other nodes do not have them"
+    assert pq.read_table(written.removeprefix("local://")).num_rows == 4
 
 
 def test_a_checkpoint_of_something_else_is_no_algorithm(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import lightgbm
@@ -17,13 +18,13 @@ from sklearn.ensemble import RandomForestClassifier
 
 from tests.saved_checkpoints import saved
 from tests.without_trainlib import predictions_without_trainlib
-from trainlib import Checkpoint
+from trainlib import Checkpoint, _distributions
 from trainlib import _rooms as rooms
 from trainlib import _storage as storage
 from trainlib._prediction.predictor import BatchPredictor, Recipe
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._serving.checkpoints import loader_of, why_not_served
-from trainlib._serving.files import model_code, put_model_files
+from trainlib._serving.files import model_code, put_model_files, requirements
 from trainlib.lightgbm import LightGBMCheckpoint
 from trainlib.sklearn import SklearnCheckpoint
 from trainlib.torch import TorchCheckpoint
@@ -105,6 +106,26 @@ def test_what_is_written_names_mlflow_and_the_framework_only_and_is_complete_or_
     ]
 
 
+def test_what_is_needed_is_named_as_pip_takes_it_also_where_the_framework_is_not_installed(monkeypatch):
+    def not_installed(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    wanted = {name: room for name in rooms.ROOMS if (room := rooms.load(name)).served}
+    monkeypatch.setattr(_distributions, "version", not_installed)
+    needed = {
+        name: requirements(room.served_packages or room.packages, needs_ray=False) for name, room in wanted.items()
+    }
+    assert needed == {
+        "torch": ["mlflow", "torch"],
+        "tensorflow": ["mlflow", "tensorflow", "tf_keras"],
+        "xgboost": ["mlflow", "xgboost"],
+        "lightgbm": ["mlflow", "lightgbm", "cffi"],
+        "sklearn": ["mlflow", "scikit-learn"],
+        "huggingface": ["mlflow", "transformers", "accelerate", "torch"],
+        "rl": ["mlflow", "torch", "ray[rllib]"],
+    }
+
+
 @pytest.mark.parametrize("kind", [name for name in rooms.ROOMS if rooms.load(name).served])
 def test_the_code_that_is_copied_imports_nothing_of_trainlib(kind):
     for text in model_code(kind).values():
@@ -145,6 +166,16 @@ def test_a_checkpoint_without_a_whole_model_says_why_it_cannot_predict(checkpoin
     assert problem == why_not_served(each.kind, each.location)
     assert re.search(why, problem)
     assert [child.name for child in Path(each.location).parent.iterdir()] == ["checkpoint_000002"]
+
+
+def test_a_checkpoint_of_lightnings_says_what_to_report_besides(tmp_path):
+    (tmp_path / "checkpoint.ckpt").touch()
+    assert re.search(
+        r"it is a checkpoint of Lightning's, .*TorchCheckpoint\.from_model\(module\.network\)",
+        str(why_not_served("torch", str(tmp_path))),
+    )
+    (tmp_path / "checkpoint.ckpt").rename(tmp_path / "other")
+    assert "it has no model.pt. Report a whole model" in str(why_not_served("torch", str(tmp_path)))
 
 
 def test_a_dict_predicts_if_it_has_a_whole_model(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from pydantic import TypeAdapter, ValidationError
-from sklearn.cluster import KMeans
+from sklearn.cluster import DBSCAN, KMeans
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GroupKFold
@@ -17,6 +17,7 @@ from trainlib._training.opening import fingerprint_of
 from trainlib.errors import DataError, InvalidArgumentError
 from trainlib.flows import TrainSpec
 from trainlib.sklearn import SklearnCheckpoint, SklearnTrainer
+from trainlib.sklearn._fit import _scores
 from trainlib.tune import Tuner
 
 ROWS = pd.DataFrame({"x": range(6), "y": [0, 0, 0, 1, 1, 1]})
@@ -28,24 +29,38 @@ GOOD = {"estimator": RandomForestClassifier(), "label_column": "y", "datasets": 
     [
         ({"estimator": None}, InvalidArgumentError, "estimator is missing. Pass an estimator"),
         ({"estimator": "forest"}, InvalidArgumentError, "estimator is a str, which scikit-learn cannot fit"),
-        ({"estimator": RandomForestClassifier}, InvalidArgumentError, r"pass one of it, RandomForestClassifier\(\)"),
+        ({"estimator": RandomForestClassifier}, InvalidArgumentError, r"Pass an instance: RandomForestClassifier\(\)"),
         (
             {"label_column": "z"},
             DataError,
-            "'train' has no column 'z', which label_column names. Its columns are 'x', 'y'",
+            "'train' has no column 'z'. label_column must be one of 'x', 'y'",
         ),
         ({"datasets": {"test": ROWS}}, ValueError, "learns from the dataset 'train', but the datasets are 'test'"),
-        ({"datasets": None}, ValueError, "learns from the dataset 'train', but the datasets are none"),
+        ({"datasets": None}, ValueError, "learns from the dataset 'train'. No datasets were given"),
         ({"datasets": {"train": ROWS, "cv": ROWS}}, ValueError, "'cv' is where the scores of cross-validation go"),
         ({"scoring": "acuracy"}, ValueError, "scikit-learn has no scorer 'acuracy'. It has accuracy, "),
         ({"scoring": {"a": "accuracy", "b": "auc"}}, ValueError, "scikit-learn has no scorer 'auc'"),
-        ({"scoring": [3]}, InvalidArgumentError, "scoring has a int in it"),
+        ({"scoring": [3]}, InvalidArgumentError, "scoring contains an int"),
         ({"scoring": []}, ValueError, "scoring is empty"),
         ({"cv": 1}, InvalidArgumentError, "pass 2 folds or more"),
         ({"cv": "five"}, InvalidArgumentError, "cv is a str: pass a number of folds"),
         ({"parallelize_cv": "yes"}, InvalidArgumentError, "parallelize_cv is 'yes': pass True or False"),
         ({"params": {"depth": 3}}, ValueError, "RandomForestClassifier has no parameter 'depth'; it has .*max_depth"),
         ({"fit_params": {"weights": 3}}, ValueError, r"RandomForestClassifier.fit\(\) has no argument 'weights'"),
+        ({"fit_params": [1]}, InvalidArgumentError, "fit_params is a list: pass a dict"),
+        ({"weights": 3}, ValueError, r"RandomForestClassifier.fit\(\) has no argument 'weights'"),
+        ({"sample_weight": 1, "fit_params": {"sample_weight": 1}}, ValueError, "sample_weight is passed twice"),
+        ({"labels_column": "y"}, InvalidArgumentError, "has no argument 'labels_column'. Do you mean 'label_column'"),
+        (
+            {"estimator": DBSCAN(), "label_column": None, "datasets": {"train": ROWS, "valid": ROWS}},
+            ValueError,
+            r"datasets has 'valid', but DBSCAN has no score\(\) to score it with",
+        ),
+        (
+            {"label_column": None, "datasets": {"train": ROWS, "valid": ROWS}, "scoring": {"auc": "roc_auc"}},
+            ValueError,
+            "scoring names 'roc_auc', which compares predictions with labels",
+        ),
         ({"scaling_config": ScalingConfig(num_workers=2)}, ValueError, r"num_workers is 2, but .* one process"),
         (
             {"scaling_config": {"trainer_resources": {"CPU": 2}, "resources_per_worker": {"CPU": 2}}},
@@ -63,7 +78,7 @@ def test_bad_input_is_named_before_anything_starts(changes, error, why):
 def test_a_file_without_the_label_is_named_before_anything_starts(tmp_path):
     ROWS.to_csv(tmp_path / "rows.csv", index=False)
     trainer = SklearnTrainer(RandomForestClassifier(), label_column="z", datasets={"train": str(tmp_path / "rows.csv")})
-    with pytest.raises(DataError, match=r"'train' \(.*rows.csv\) has no column 'z', which label_column names"):
+    with pytest.raises(DataError, match=r"'train' \(.*rows.csv\) has no column 'z'. label_column must be one of"):
         trainer.inspect()
 
 
@@ -88,7 +103,9 @@ def test_its_arguments_survive_copies_and_go_where_a_config_goes():
     assert digests[0] == digests[1] != digests[2]
     plan = Tuner(trainer, param_space={"params": {"max_depth": tune.grid_search([1, 2])}}).plan
     assert plan.trainable.trainer({"params": {"max_depth": 1}}, {}).train_loop_config["params"] == {"max_depth": 1}
-    SklearnTrainer(KMeans(2), datasets={"train": ROWS})  # some estimators need no labels
+    SklearnTrainer(KMeans(2), datasets={"train": ROWS, "valid": ROWS})  # some estimators need no labels
+    weighted = SklearnTrainer(**GOOD, fit_params={"sample_weight": [1] * 6}).train_loop_config
+    assert SklearnTrainer(**GOOD, sample_weight=[1] * 6).train_loop_config == weighted, "as Ray's trainer takes it"
 
 
 def test_a_form_describes_it_and_makes_nothing_but_estimators():
@@ -99,11 +116,20 @@ def test_a_form_describes_it_and_makes_nothing_but_estimators():
         "params": {"max_depth": 3},
         "scoring": {"auc": "roc_auc"},
         "cv": 3,
+        "return_train_score_cv": True,
+        "parallelize_cv": "no",
+        "set_estimator_cpus": False,
+        "fit_params": {"sample_weight": [1, 1, 1, 1, 2, 2]},
     }
     form = choice.validate_python(typed).with_target("y")
     made = SklearnTrainer(**form.arguments(), datasets={"train": ROWS})
     assert isinstance(made.train_loop_config["estimator"], RandomForestClassifier)
-    assert made.train_loop_config["scoring"] == {"auc": "roc_auc"}
+    own = ("scoring", "return_train_score_cv", "parallelize_cv", "set_estimator_cpus")
+    assert [made.train_loop_config[name] for name in own] == [{"auc": "roc_auc"}, True, False, False]
+    assert made.train_loop_config["fit_params"] == typed["fit_params"]
+    plain = choice.validate_python({"kind": "sklearn", "estimator": typed["estimator"]}).arguments()
+    chosen = {name for name, value in plain.items() if value is not None}
+    assert chosen == {"estimator", "params"}, "what nobody chooses is the trainer's default"
     shown = TrainSpec.of(made).trainer.model_dump()
     assert shown["estimator"].endswith(":RandomForestClassifier")
     assert {**shown, "estimator": typed["estimator"]} == {**typed, "label_column": "y"}
@@ -112,11 +138,17 @@ def test_a_form_describes_it_and_makes_nothing_but_estimators():
     for path, why in {
         "os:system": "not marked",
         "sklearn.ensemble:Forest": "cannot be loaded",
-        "sklearn.metrics:get_scorer": "no class of estimators",
+        "sklearn.metrics:get_scorer": "which is not an estimator class",
         f"{__name__}:RandomForestClassifier": "not marked",
     }.items():
         with pytest.raises(ValueError, match=why):
             choice.validate_python({**typed, "estimator": path}).arguments()
+
+
+def test_an_estimator_without_labels_scores_rows_alone():
+    groups = KMeans(2, random_state=0).fit(ROWS)
+    assert _scores(groups, ROWS, None, None) == {"score": groups.score(ROWS)}
+    assert _scores(groups, ROWS, None, lambda estimator, rows, labels: len(rows))["<lambda>"] == 6
 
 
 def test_a_checkpoint_has_the_estimator(tmp_path):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 import time
 
-from trainlib._training.stopping import should_stop
+from trainlib import RunConfig
+from trainlib import _rooms as rooms
+from trainlib._training.stopping import should_stop, unending
 from trainlib.tune import TimeoutStopper
 
 
@@ -47,3 +49,11 @@ def test_the_time_of_a_stopper_counts_anew_in_another_process(monkeypatch):
 def an_hour_passes(monkeypatch):
     later = time.monotonic() + 3601
     monkeypatch.setattr("trainlib.tune.stopper.time.monotonic", lambda: later)
+
+
+def test_a_training_that_nothing_ends_is_said_to_have_no_end():
+    assert not rooms.load("rl").ends_by_itself, "an algorithm iterates for ever"
+    assert "RunConfig(stop={'training_iteration': 10})" in str(unending(False, RunConfig()))
+    assert unending(True, RunConfig()) is None
+    assert unending(False, RunConfig(stop={"training_iteration": 10})) is None
+    assert unending(False, RunConfig(max_time_s=60)) is None

@@ -70,6 +70,7 @@ def is_third_party(top: str) -> bool:
 
 def _files(module: ModuleType) -> list[str]:
     """The file of a module, or the folders of a package without one; empty if code has made it."""
-    if file := getattr(module, "__file__", None):
+    file = getattr(module, "__file__", None)
+    if file and os.path.isabs(file):  # code that makes a module may write anything there: that of torch.ops is _ops.py
         return [str(file)]
     return [str(path) for path in getattr(module, "__path__", None) or ()]

@@ -80,6 +80,17 @@ def test_modules_of_python_itself_stay(state):
     assert sys.modules["wave"] is wave
 
 
+def test_a_module_that_a_library_has_made_stays_with_it(state, monkeypatch):
+    """As ``torch.ops`` does, whose file is said to be ``_ops.py``: without it, the next function could not use torch."""
+    made = types.ModuleType("pytest.made")
+    made.__file__ = "_made.py"
+    monkeypatch.setitem(sys.modules, "pytest.made", made)
+    monkeypatch.setattr(pytest, "made", made, raising=False)
+    assert process_state.restore(state, None) is None
+    assert sys.modules.get("pytest.made") is made
+    assert pytest.made is made
+
+
 def test_a_compiled_module_of_the_users_cannot_be_loaded_twice(state, tmp_path):
     sys.modules["plain"] = module = types.ModuleType("plain")
     module.__file__ = str(tmp_path / "plain.so")

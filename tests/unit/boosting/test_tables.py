@@ -1,0 +1,84 @@
+"""All datasets of a training have the same features, whatever else they have; queries stay together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from trainlib._boosting import table as tables
+from trainlib._boosting.table import labelled
+from trainlib.errors import DataError
+
+TRAIN = pa.table({"a": [1.0, 2.0], "b": [3, 4], "w": [0.5, 2.0], "y": [0, 1]})
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    monkeypatch.setattr(tables.session, "get_world_rank", lambda: 0)
+
+
+def test_a_column_that_one_dataset_names_is_a_feature_of_none():
+    train = labelled("train", TRAIN, "y", {"weight": "w"}, left_out={"w"})
+    assert train.features.column_names == ["a", "b"]
+    assert train.columns["weight"].tolist() == [0.5, 2.0]
+    valid = labelled("valid", TRAIN, "y", {}, left_out={"w"}, like=["a", "b"])
+    assert (valid.features.column_names, valid.columns) == (["a", "b"], {})
+    assert labelled("valid", TRAIN.drop_columns(["w"]), "y", {}, left_out={"w"}, like=["a", "b"]).rows == 2
+
+
+def test_features_are_those_of_train_by_name():
+    other = pa.table({"y": [1], "extra": ["no number"], "b": [7], "a": [5.0]})
+    assert labelled("valid", other, "y", {}, like=["a", "b"]).features.to_pydict() == {"a": [5.0], "b": [7]}
+    with pytest.raises(DataError, match="the dataset 'valid' lacks 'b', 'c', which 'train' has"):
+        labelled("valid", other.drop_columns(["b"]), "y", {}, like=["a", "b", "c"])
+    with pytest.raises(DataError, match=r"has no column 'v', but dmatrix_params\['valid'\] names it as the weight"):
+        labelled("valid", other, "y", {"weight": "v"})
+
+
+@pytest.mark.parametrize("ids", [[2**53 + 1, 2**53, 2**53 + 1, 7], ["c", "b", "c", "a"]], ids=["large", "text"])
+def test_rows_of_a_query_follow_each_other_and_ids_are_not_rounded(ids):
+    rows = pa.table({"q": ids, "a": [0, 1, 2, 3], "y": [10, 11, 12, 13]})
+    made = labelled("train", rows, "y", {"qid": "q"})
+    assert made.columns["qid"].tolist() == [0, 1, 2, 2]
+    assert made.features.to_pydict() == {"a": [3, 1, 0, 2]}
+    assert made.labels.tolist() == [13, 11, 10, 12]
+    missing = pa.table({"q": [1, None], "a": [0, 1], "y": [0, 1]})
+    with pytest.raises(DataError, match="the qid 'q' of the dataset 'train' is missing in 1 of the 2 rows"):
+        labelled("train", missing, "y", {"qid": "q"})
+
+
+def test_both_libraries_rank_as_they_do_with_groups_of_their_own():
+    import lightgbm
+    import xgboost
+
+    from trainlib.lightgbm._boost import _datasets
+    from trainlib.xgboost._boost import _columns_of, _matrices
+
+    rng = np.random.default_rng(0)
+    queries, rows, labels = np.repeat(np.arange(20), 10), rng.normal(size=(200, 2)), rng.integers(0, 3, size=200)
+    weights = 1.0 + queries % 3
+    order = rng.permutation(200)
+    mixed = pa.table(
+        {"q": queries[order], "w": weights[order], "a": rows[order, 0], "b": rows[order, 1], "y": labels[order]}
+    )
+    made = labelled("train", mixed, "y", {"qid": "q", "weight": "w"})
+    sorted_again = np.argsort(queries[order], kind="stable")
+    kept, kept_labels = rows[order][sorted_again], labels[order][sorted_again]
+
+    params = {"objective": "lambdarank", "verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5}
+    bare = lightgbm.Dataset(kept, kept_labels, group=[10] * 20, weight=weights[order][sorted_again], params=params)
+    ours = _datasets({"train": made}, params, {"train": {"qid": "q", "weight": "w"}})["train"]
+    predicted = [lightgbm.train(params, each, 3).predict(kept) for each in (bare, ours)]
+    np.testing.assert_allclose(*predicted)
+
+    params = {"objective": "rank:ndcg", "nthread": 1}
+    bare = xgboost.QuantileDMatrix(kept, kept_labels, group=[10] * 20, weight=1.0 + np.arange(20) % 3)
+    ours = _matrices({"train": made}, params, {"train": {"qid": "q", "weight": "w"}})["train"]
+    predicted = [xgboost.train(params, each, 3).predict(each) for each in (bare, ours)]
+    np.testing.assert_allclose(*predicted, atol=1e-6)
+    uneven = labelled(
+        "train", pa.table({"q": [1, 1], "w": [1, 2], "a": [0, 1], "y": [0, 1]}), "y", {"qid": "q", "weight": "w"}
+    )
+    with pytest.raises(DataError, match="the weights of the dataset 'train' differ within a query"):
+        _columns_of(uneven)

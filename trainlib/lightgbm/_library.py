@@ -1,0 +1,61 @@
+"""How the arguments of a LightGBMTrainer are checked before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainlib._boosting.library import Library
+from trainlib.errors import InvalidArgumentError
+from trainlib.lightgbm import _objectives as objectives
+from trainlib.lightgbm import _params as own
+from trainlib.lightgbm._unknown import require_known
+
+__all__ = ["LIBRARY"]
+
+_FUNCTION = "Pass a training function that calls lightgbm.train with it"
+
+
+def _require_possible(params: dict[str, Any], patience: int | None) -> None:
+    own.require_free(params)
+    if patience is not None and own.canonical(params).get("boosting") == "dart":
+        raise InvalidArgumentError(
+            "LightGBM has no early stopping with boosting='dart'. Leave early_stopping_rounds out"
+        )
+    objectives.require_possible(params)
+
+
+def _patience_in(params: dict[str, Any]) -> Any:
+    return own.canonical(params).get("early_stopping_round") or None  # 0 is none
+
+
+LIBRARY = Library(
+    package="lightgbm",
+    file="lib_lightgbm",
+    columns=("weight", "init_score", "qid"),
+    taken={
+        "data": "Pass datasets={...}",
+        "label": "Pass label_column=...",
+        "reference": "Leave it out",
+        "params": "Pass params={...}",
+        "group": "Name the column with the queries as 'qid'",
+    },
+    instead={
+        "valid_sets": "Pass them in datasets={'train': ..., 'valid': ...}: all are evaluated after each round",
+        "valid_names": "Pass datasets={'train': ..., 'valid': ...}: their names are those of the metrics",
+        "evals_result": "Result.metrics_dataframe has the metrics of each round",
+        "verbose_eval": "Every round is reported. Leave it out",
+        "init_model": "Pass resume_from_checkpoint=LightGBMCheckpoint.from_model(booster)",
+        "callbacks": "Pass RunConfig(callbacks=[...]) for callbacks of trainlib's, or a training function that calls lightgbm.train",
+        "feval": _FUNCTION,
+        "fobj": _FUNCTION,
+        "learning_rates": _FUNCTION,
+        "keep_training_booster": _FUNCTION,
+        "feature_name": "Name the columns of the datasets",
+        "categorical_feature": "Pass dmatrix_params={'train': {'categorical_feature': [...]}}",
+    },
+    require_possible=_require_possible,
+    require_known=require_known,
+    objective_in=lambda params: own.canonical(params).get("objective"),
+    ranks=objectives.ranks,
+    patience_in=_patience_in,
+)

@@ -1,0 +1,60 @@
+"""How the arguments of an XGBoostTrainer are checked before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainlib._boosting.library import Library
+from trainlib.errors import InvalidArgumentError
+from trainlib.xgboost import _objectives as objectives
+from trainlib.xgboost._unknown import require_known
+
+__all__ = ["LIBRARY"]
+
+_FUNCTION = "Pass a training function that calls xgboost.train with it"
+_ROUNDS = "Pass num_boost_round=... to XGBoostTrainer"
+_INSTEAD = {
+    "num_boost_round": _ROUNDS,
+    "num_round": _ROUNDS,
+    "n_estimators": _ROUNDS,
+    "early_stopping_rounds": "Pass early_stopping_rounds=... to XGBoostTrainer",
+    "process_type": _FUNCTION,
+}
+"""Parameters that say what the trainer has to say, or that make no new trees."""
+
+
+def _require_possible(params: dict[str, Any], patience: int | None) -> None:
+    for name in params:
+        if name in _INSTEAD and params[name] != "default":
+            raise InvalidArgumentError(f"params has {name!r}, which XGBoostTrainer cannot take. {_INSTEAD[name]}")
+    objectives.require_possible(params)
+
+
+LIBRARY = Library(
+    package="xgboost",
+    file="libxgboost",
+    columns=("weight", "base_margin", "label_lower_bound", "label_upper_bound", "qid"),
+    taken={
+        "data": "Pass datasets={...}",
+        "label": "Pass label_column=...",
+        "ref": "Leave it out",
+        "group": "Name the column with the queries as 'qid'",
+        "data_split_mode": "Each worker has its share of the rows. Leave it out",
+    },
+    instead={
+        "evals": "Pass them in datasets={'train': ..., 'valid': ...}: all are evaluated after each round",
+        "evals_result": "Result.metrics_dataframe has the metrics of each round",
+        "verbose_eval": "Every round is reported. Leave it out",
+        "xgb_model": "Pass resume_from_checkpoint=XGBoostCheckpoint.from_model(booster)",
+        "callbacks": "Pass RunConfig(callbacks=[...]) for callbacks of trainlib's, or a training function that calls xgboost.train",
+        "obj": _FUNCTION,
+        "feval": _FUNCTION,
+        "custom_metric": _FUNCTION,
+        "maximize": "Early stopping knows which metrics are better when they are higher. Leave it out",
+        "ray_params": "Pass scaling_config=ScalingConfig(num_workers=...)",
+    },
+    require_possible=_require_possible,
+    require_known=require_known,
+    objective_in=lambda params: params.get("objective"),
+    ranks=lambda params: str(params.get("objective")).startswith("rank:"),
+)
