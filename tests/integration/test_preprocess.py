@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+import ray.data
 from pydantic import ValidationError
 
 from tests.integration.conftest import Driver
@@ -17,6 +19,8 @@ from trainlib import _storage as storage
 from trainlib._data.manifest import PreprocessedData
 from trainlib._data.preprocess import plan_preprocessing, run_preprocessing
 from trainlib._data.spec import PreprocessSpec, SplitSpec, StepSpec
+from trainlib._data.writing import write_parquet
+from trainlib._execution import cluster
 from trainlib.errors import DataError
 
 SCALED = [StepSpec(name="StandardScaler", columns=["x"])]
@@ -169,6 +173,20 @@ def test_the_same_is_never_prepared_twice(source, tmp_path, driver):
     changed = prepared(source, tmp_path, steps=SCALED)
     assert changed.folder != data.folder, "other bytes"
     assert prepared(source, tmp_path, split=SplitSpec(seed=1), steps=SCALED).folder != changed.folder
+
+
+def test_the_rows_of_a_file_keep_their_order(tmp_path):
+    """What was worked on in batches has as many pieces, and a process of several threads must not write them as they come."""
+
+    def with_threads(batch: pa.Table) -> pa.Table:
+        pa.set_cpu_count(8)
+        return batch
+
+    cluster.connect()
+    rows = ray.data.from_arrow(pa.table({"id": range(100_000)}))
+    write_parquet(rows.map_batches(with_threads, batch_format="pyarrow", batch_size=100), str(tmp_path / "rows"))
+    (file,) = (tmp_path / "rows").iterdir()
+    assert pd.read_parquet(file)["id"].tolist() == list(range(100_000))
 
 
 def test_half_of_an_output_is_never_taken_for_the_whole(source, tmp_path):
