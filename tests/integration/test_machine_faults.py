@@ -115,6 +115,27 @@ def stopped_gcs() -> Iterator[None]:
         gcs.resume()
 
 
+def test_ray_starts_however_slow_its_agents_are(driver, tmp_path):
+    """They are Python processes, which take long to start on a busy machine: longer than the 15 s that Ray itself gives them."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\nif any(each.endswith(('agent.py', 'agent/main.py')) for each in sys.orig_argv):\n    time.sleep(25)\n"
+    )
+    started = driver(
+        """
+        import ray
+        from trainlib._execution import cluster
+
+        cluster.connect()
+        print(ray.get(ray.remote(lambda: 42).remote()))
+        """,
+        own_ray=True,
+        own_server=True,
+        PYTHONPATH=str(tmp_path),
+    )
+    assert started.wait() == 0, started.output
+    assert started.last_json() == 42
+
+
 def test_a_gcs_that_is_away_for_a_while_is_waited_for_and_one_that_stays_away_is_lost(
     driver, tmp_path, curve, registry
 ):

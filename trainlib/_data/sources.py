@@ -99,7 +99,10 @@ class Source:
         common: dict[str, Any] = {**where, "file_extensions": None, "partitioning": None}
         paths = list(self.paths)
         if self.format == "parquet":
-            return ray.data.read_parquet(paths, **common)
+            from ray.data._internal.datasource.parquet_datasource import ParquetDatasource
+
+            # `ray.data.read_parquet` starts up to 32 processes whenever a dataset is read, only to look how many rows its files have.
+            return ray.data.read_datasource(ParquetDatasource(paths, **common))
         from pyarrow import csv, json
 
         if self.format == "json":

@@ -18,7 +18,7 @@ from ray._private import auto_init_hook
 from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
 
 from trainlib._execution import leaving, liveness, remote_env, signal_handlers
-from trainlib._execution.local_ray import only_loopback, start_local
+from trainlib._execution.local_ray import expect_one_machine, only_loopback, start_local
 from trainlib._execution.network import LOOPBACK
 from trainlib._execution.waiting import raise_if_cancelled
 from trainlib._platform import joining, record
@@ -325,10 +325,12 @@ def _init(address: str, runtime_env: RuntimeEnv | None, sends_code: bool) -> Non
         elif address == _of_platform():
             # Ray takes the token of this user by itself only for a cluster that it has found by itself.
             maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+            expect_one_machine()
             with only_loopback():
                 _join(address)
             liveness.expect_no_return()
         elif _is_on_loopback_only(address):
+            expect_one_machine()
             with only_loopback():
                 _join(address, remote_env.for_job(address, runtime_env) if sends_code else None)
         else:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import ray
@@ -14,7 +15,7 @@ import ray
 from trainlib._execution.network import LOOPBACK
 from trainlib._execution.ports import HeldPort
 
-__all__ = ["SPARE_CPUS", "only_loopback", "start_local"]
+__all__ = ["SPARE_CPUS", "expect_one_machine", "only_loopback", "start_local"]
 
 # Workers reserve CPUs for as long as they train. Without any left over, a data pipeline that feeds
 # them would wait for a CPU for ever, and they for it.
@@ -32,9 +33,10 @@ def start_local() -> None:
     """Start it. To be called within :func:`only_loopback`.
 
     Its agents are given their ports. They take seconds to start, and Ray would wait until they have told theirs, but for 15 s at most: on a
-    busy machine, it would then not start at all.
+    busy machine, it would then not start at all. What they would tell is written for them.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    expect_one_machine()
     for port in _agents_ports:
         port.close()
     _agents_ports[:] = [HeldPort(0) for _ in range(4)]
@@ -61,6 +63,12 @@ def start_local() -> None:
             _node_ip_address=LOOPBACK,
             _metrics_export_port=exported,
         )
+
+
+def expect_one_machine() -> None:
+    """Keep datasets that users open with ``ray.data.read_parquet`` from starting 32 processes each, for as many machines, to read the
+    ends of files with. Here one does."""
+    os.environ.setdefault("RAY_DATA_PARQUET_FOOTER_NUM_ACTORS", "1")
 
 
 @contextmanager
@@ -93,8 +101,10 @@ def _only_what_one_machine_needs(given: dict[str, int]) -> Iterator[None]:
 
     settings: Any = parameter.RayParams
     start_dashboard: Any = services.start_api_server
+    start_raylet: Any = services.start_raylet
     parameter.RayParams = partial(settings, no_monitor=True, include_log_monitor=False, **given)  # type: ignore[misc,assignment]
     services.start_api_server = _start_no_dashboard
+    services.start_raylet = partial(_start_raylet, start_raylet)
     users_interval = os.environ.get(_MEASURES_EVERY_MS)
     os.environ.setdefault(_MEASURES_EVERY_MS, "60000")
     try:
@@ -104,6 +114,28 @@ def _only_what_one_machine_needs(given: dict[str, int]) -> Iterator[None]:
             del os.environ[_MEASURES_EVERY_MS]
         parameter.RayParams = settings  # type: ignore[misc]
         services.start_api_server = start_dashboard
+        services.start_raylet = start_raylet
+
+
+def _start_raylet(start: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Start Ray's raylet, which finds the ports of its agents told already, by files in the folder of its session."""
+    from ray._raylet import (
+        DASHBOARD_AGENT_LISTEN_PORT_NAME,
+        METRICS_AGENT_PORT_NAME,
+        METRICS_EXPORT_PORT_NAME,
+        RUNTIME_ENV_AGENT_PORT_NAME,
+        persist_port,
+    )
+
+    given = signature(start).bind(*args, **kwargs).arguments
+    for name, argument in (
+        (DASHBOARD_AGENT_LISTEN_PORT_NAME, "dashboard_agent_listen_port"),
+        (METRICS_AGENT_PORT_NAME, "metrics_agent_port"),
+        (METRICS_EXPORT_PORT_NAME, "metrics_export_port"),
+        (RUNTIME_ENV_AGENT_PORT_NAME, "runtime_env_agent_port"),
+    ):
+        persist_port(given["session_dir"], given["node_id"], name, given[argument])
+    return start(*args, **kwargs)
 
 
 def _start_no_dashboard(*_: Any, **__: Any) -> tuple[None, None]:
