@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from inspect import signature
 from typing import Any
 
@@ -119,22 +120,15 @@ def _only_what_one_machine_needs(given: dict[str, int]) -> Iterator[None]:
 
 def _start_raylet(start: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Start Ray's raylet, which finds the ports of its agents told already, by files in the folder of its session."""
-    from ray._raylet import (
-        DASHBOARD_AGENT_LISTEN_PORT_NAME,
-        METRICS_AGENT_PORT_NAME,
-        METRICS_EXPORT_PORT_NAME,
-        RUNTIME_ENV_AGENT_PORT_NAME,
-        persist_port,
-    )
-
+    raylet: Any = import_module("ray._raylet")
     given = signature(start).bind(*args, **kwargs).arguments
     for name, argument in (
-        (DASHBOARD_AGENT_LISTEN_PORT_NAME, "dashboard_agent_listen_port"),
-        (METRICS_AGENT_PORT_NAME, "metrics_agent_port"),
-        (METRICS_EXPORT_PORT_NAME, "metrics_export_port"),
-        (RUNTIME_ENV_AGENT_PORT_NAME, "runtime_env_agent_port"),
+        (raylet.DASHBOARD_AGENT_LISTEN_PORT_NAME, "dashboard_agent_listen_port"),
+        (raylet.METRICS_AGENT_PORT_NAME, "metrics_agent_port"),
+        (raylet.METRICS_EXPORT_PORT_NAME, "metrics_export_port"),
+        (raylet.RUNTIME_ENV_AGENT_PORT_NAME, "runtime_env_agent_port"),
     ):
-        persist_port(given["session_dir"], given["node_id"], name, given[argument])
+        raylet.persist_port(given["session_dir"], given["node_id"], name, given[argument])
     return start(*args, **kwargs)
 
 
