@@ -54,21 +54,21 @@ def measure(bench: Bench, chosen: list[Measurement], repeat: int) -> dict[str, N
         pair = next((m.trainlib, m.other) for m in chosen if (m.trainlib.script, m.other.script) == sides)
         for turn in range(repeat):
             for side in pair:
-                _run(bench, side, f"{turn + 1}/{repeat}", numbers[side.script])
+                _run(bench, side, turn + 1, repeat, numbers[side.script])
     return numbers
 
 
-def _run(bench: Bench, side: Side, turn: str, numbers: Numbers) -> None:
+def _run(bench: Bench, side: Side, turn: int, repeat: int, numbers: Numbers) -> None:
     started = time.monotonic()
     try:
-        found = bench.run(side)
+        found = bench.run(side, turn)
     except SideFailedError as error:
-        _say(f"{side.script} {turn}: {error}")
+        _say(f"{side.script} {turn}/{repeat}: {error}")
         return
     for key, value in found.items():
         numbers[key].append(value)
     shown = ", ".join(f"{key} {value:.4g}" for key, value in found.items())
-    _say(f"{side.script} {turn}: {shown}  ({time.monotonic() - started:.0f} s)")
+    _say(f"{side.script} {turn}/{repeat}: {shown}  ({time.monotonic() - started:.0f} s)")
 
 
 def table(chosen: list[Measurement], numbers: dict[str, Numbers]) -> Table:

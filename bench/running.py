@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.measurements import START, Side
-from bench.scripts.side import RESULT
+from bench.scripts.side import RESULT, TURN
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_S = 300.0
@@ -44,8 +44,12 @@ class Bench:
         for side in START:
             self.run(side)
 
-    def run(self, side: Side) -> dict[str, float]:
+    def run(self, side: Side, turn: int = 1) -> dict[str, float]:
         """Run a side once. Returns its numbers.
+
+        Args:
+            side: The side.
+            turn: How many runs of it there are with this one. Scripts whose outcome is a matter of luck take it as their seed.
 
         Raises:
             SideFailedError: it failed. The message has its last output.
@@ -59,7 +63,7 @@ class Bench:
             process = subprocess.Popen(
                 [sys.executable, *launcher, f"bench.scripts.{side.script}", str(folder)],
                 cwd=ROOT,
-                env=self._environment(side),
+                env={**self._environment(side), TURN: str(turn)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

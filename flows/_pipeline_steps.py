@@ -84,9 +84,10 @@ def run_steps(spec: PipelineSpec) -> PipelineResult:
     """
     function = spec.evaluation_function()
     # If a function cannot be loaded, or settings cannot be tried, that is said before anything starts.
-    spec.train.trainer.arguments()
+    for trainer in (spec.train.trainer, *spec.compare_with):
+        trainer.arguments()
     parsed(spec.param_space)
-    say = _Steps(["preprocess", *(["sweep"] if spec.param_space else []), "train", "select", "evaluate", "register"])
+    say = _Steps(["preprocess", *(["sweep"] if spec.has_sweep else []), "train", "select", "evaluate", "register"])
     say.step(f"preprocessing {spec.data.source}")
     with about_missing("source"):
         data = preprocess(spec.data, say=say.line if shows_trainings.get() else None)
@@ -121,10 +122,9 @@ def run_steps(spec: PipelineSpec) -> PipelineResult:
 
 def _sweep(spec: PipelineSpec, data: PreprocessedData, say: _Steps) -> tuple[ResultGrid | None, dict[str, Any]]:
     """The sweep, if there is one, and the best settings that it has found."""
-    sweep = spec.sweep_on(data)
-    if sweep is None:
+    if not spec.has_sweep:
         return None, {}
-    tuner = sweep.tuner()
+    tuner = spec.sweep_on(data).tuner()
     say.step(f"trying settings: {', '.join(tuner.plan.space.domains)}")
     grid = sweep_here(tuner)
     # The best iteration of a trial counts: of the training, too, the best checkpoint is taken.

@@ -31,6 +31,7 @@ __all__ = [
     "DivergenceSection",
     "EnvironmentSection",
     "FailureSection",
+    "MoreTrainers",
     "NumWorkers",
     "RunSection",
     "ScalingSection",
@@ -50,6 +51,7 @@ NumWorkers = Annotated[int, Field(ge=1, le=MOST_WORKERS, strict=True)]
 DatasetPaths = Annotated[dict[str, str | PreprocessedDataset], WithoutPlainSecrets()]
 DataSource = Annotated[str, AfterValidator(require_no_password), WithoutPlainSecrets()]
 SearchSpace = Annotated[dict[str, Any], WithoutPlainSecrets()]
+MoreTrainers = list[TrainerChoice]
 
 
 class ScalingSection(Section, ScalingConfig):

@@ -24,6 +24,7 @@ from trainlib.flows.forms import (
     DataSource,
     EnvironmentSection,
     FailureSection,
+    MoreTrainers,
     NumWorkers,
     RunSection,
     ScalingSection,
@@ -57,6 +58,7 @@ def pipeline(
     num_workers: NumWorkers = 1,
     param_space: SearchSpace = {},  # noqa: B006  # it is only read, and a form shows it as empty
     num_samples: int = 1,
+    compare_with: MoreTrainers = [],  # noqa: B006
     alias: Alias = "best",
     approval: ApprovalSection = ApprovalSection(),
     steps: list[StepSection] = [],  # noqa: B006
@@ -74,8 +76,8 @@ def pipeline(
 ) -> PipelineResult:
     """Prepare data, train, evaluate on rows that were held out, register, and promote the model only if it is better.
 
-    The steps: preprocess the data into rows for training, for validation, and held-out ones; try settings in a sweep, if there
-    are any to try; train with the best; select the best checkpoint; evaluate it on the held-out rows; register it as a version of
+    The steps: preprocess the data into rows for training, for validation, and held-out ones; try settings and trainers in a sweep,
+    if there are any to try; train with the best; select the best checkpoint; evaluate it on the held-out rows; register it as a version of
     the model; and move the alias to it, if it is better than the version that has the alias. Both are measured by the same
     function on the same rows, each with its own preprocessor. If that version cannot be evaluated, what was recorded of it
     counts, and the summary says so. The alias moves last, in one step: a run that fails or is killed leaves it as it was, and one
@@ -94,8 +96,9 @@ def pipeline(
             @trainlib.trainable. It runs on one Ray worker. Empty: versions are compared by what their trainings have reported.
         num_workers: Workers that train together, each in its own process.
         param_space: Settings to try before, by setting of the trainer, e.g. {"train_loop_config": {"lr": {"loguniform": [0.0001,
-            0.1]}}}. Empty: no sweep.
-        num_samples: How many trials the sweep runs. With a grid, how often it runs each of its points.
+            0.1]}}}. Empty: none.
+        num_samples: How many trials the sweep runs. With a grid, or several trainers, how often it runs each of them.
+        compare_with: More trainers, of any kind. The sweep tries each of them on the same data, and the best one is trained.
         alias: The alias that the best version has.
         approval: Whether a person has to agree before the alias is moved.
         steps: Preprocessors, one after the other: fitted on the rows for training, and kept with the model.
@@ -128,6 +131,7 @@ def pipeline(
     spec = PipelineSpec(
         data=preprocess_spec_of(source, target, steps, split, data_storage_path),
         train=train,
+        compare_with=compare_with,
         param_space=param_space,
         tune_config=combined(TuneConfig, tune_config, "tune_config", **sweep),
         metric=metric,

@@ -12,6 +12,7 @@ from trainlib._data.spec import PreprocessSpec, SplitSpec
 from trainlib._forms import Section
 from trainlib._trainable import load_trainable
 from trainlib._training.evaluating import Evaluate
+from trainlib.flows.forms import MoreTrainers
 from trainlib.flows.spec import TrainSpec
 from trainlib.flows.tune_spec import TuneSpec
 from trainlib.trainer import InspectedTrainer
@@ -101,8 +102,10 @@ class PipelineSpec(BaseModel):
     data: PreprocessSpec
     train: TrainSpec
     """The training function gets the datasets 'train' and 'validation', and the target column's name in its config."""
+    compare_with: MoreTrainers = Field(default_factory=list)
+    """More trainers to try first."""
     param_space: dict[str, Any] = Field(default_factory=dict)
-    """Settings to try first, by setting of the trainer. Empty: no sweep."""
+    """Settings to try first, by setting of the trainer."""
     tune_config: TuneConfig = Field(default_factory=TuneConfig)
     metric: str = Field(default="accuracy", min_length=1)
     """What ranks trials, checkpoints and versions."""
@@ -136,12 +139,20 @@ class PipelineSpec(BaseModel):
             )
         return function  # type: ignore[no-any-return]
 
-    def sweep_on(self, data: PreprocessedData) -> TuneSpec | None:
-        """The sweep over the same training. None if there is nothing to try."""
-        if not self.param_space:
-            return None
+    @property
+    def has_sweep(self) -> bool:
+        """Whether there is something to try before the training."""
+        return bool(self.param_space or self.compare_with)
+
+    def sweep_on(self, data: PreprocessedData) -> TuneSpec:
+        """The sweep over the training, by all trainers."""
         config = self.tune_config.model_copy(update={"metric": self.metric, "mode": self.mode})
-        return TuneSpec(train=self._training_on(data), param_space=self.param_space, tune_config=config)
+        return TuneSpec(
+            train=self._training_on(data),
+            compare_with=[form.with_target(data.target) for form in self.compare_with],
+            param_space=self.param_space,
+            tune_config=config,
+        )
 
     def train_on(self, data: PreprocessedData, best: dict[str, Any]) -> InspectedTrainer:
         """The training on preprocessed data, with the settings of a sweep's best trial.
@@ -150,8 +161,8 @@ class PipelineSpec(BaseModel):
             ValueError: the training function cannot be loaded.
             DataError: a dataset is missing or unusable.
         """
-        trainer = self._training_on(data).build()
-        return (Trainable(trainer).trainer(best, {}) if best else trainer).inspect()
+        trainable = self.sweep_on(data).trainable()
+        return (Trainable(trainable).chosen(best) if best else trainable).inspect()
 
     def _training_on(self, data: PreprocessedData) -> TrainSpec:
         """The training on preprocessed data. Its checkpoints are ranked by the pipeline's metric, if by no other."""
@@ -170,6 +181,7 @@ class PipelineSpec(BaseModel):
             "data_storage_path": self.data.storage_path or "",
             "model_name": self.model_name,
             "trainer": self.train.trainer,
+            "compare_with": self.compare_with,
             "target": self.data.target or "",
             "metric": self.metric,
             "mode": self.mode,

@@ -85,6 +85,10 @@ class TrainSpec(BaseModel):
         changed = {"trainer": self.trainer.with_target(data.target), "datasets": {**data.datasets, **self.datasets}}
         return TrainSpec(**{**dict(self), **changed})
 
+    def by(self, trainer: TrainerForm) -> TrainSpec:
+        """The same training by another trainer, with which this one is compared."""
+        return TrainSpec(**{**dict(self), "trainer": trainer, "scaling_config": trainer.gang_of(self.scaling_config)})
+
     @classmethod
     def of_parameters(
         cls,

@@ -37,6 +37,7 @@ from trainlib.flows.forms import (
     DatasetPaths,
     EnvironmentSection,
     FailureSection,
+    MoreTrainers,
     NumWorkers,
     RunSection,
     ScalingSection,
@@ -67,7 +68,8 @@ _CANCEL_S = 8.0
 
 
 def _flow_run_name() -> str:
-    return f"sweep · {flow_run.parameters['trainer'].kind}"
+    given = flow_run.parameters
+    return f"sweep · {', '.join(form.kind for form in (given['trainer'], *given['compare_with']))}"
 
 
 @notifies
@@ -83,6 +85,7 @@ def sweep(
     search_alg: SearchName = "random",
     scheduler: SchedulerName = "fifo",
     datasets: DatasetPaths = {},  # noqa: B006
+    compare_with: MoreTrainers = [],  # noqa: B006
     tune_config: TuneSection = TuneSection(),
     scaling_config: ScalingSection = ScalingSection(),
     run_config: RunSection = RunSection(),
@@ -106,6 +109,8 @@ def sweep(
         scheduler: Which trials are stopped early. fifo: none.
         datasets: What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files. 'train' is split
             across the workers of a trial, the others are whole on each worker.
+        compare_with: More trainers, of any kind. Each is tried as the first one is, on the same data, and all are compared in one table.
+            What param_space has for settings that one of them lacks does not concern it.
         tune_config: How many trials run at once, and for how long.
         scaling_config: What each worker gets, and where workers are placed.
         run_config: Where the trials are kept, and when each of them ends.
@@ -128,6 +133,7 @@ def sweep(
     )
     spec = TuneSpec.of_parameters(
         train,
+        compare_with,
         param_space,
         tune_config,
         metric=metric,
@@ -183,7 +189,8 @@ def _sweep(tuner: Tuner) -> ResultGrid:
 
 def _title_of(tuner: Tuner) -> str:
     """What runs of a tuner are called, e.g. ``train_digits · 8 trials``."""
-    what, total = tuner.run_config.name or what_of(tuner.trainer), tuner.plan.total
+    subject = what_of(tuner.trainer) if len(tuner.trainers) == 1 else tuner.name
+    what, total = tuner.run_config.name or subject, tuner.plan.total
     return (
         f"{what} · {total} trials" if total is not None else f"{what} · {tuner.tune_config.time_budget_s:g} s of trials"
     )

@@ -7,8 +7,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from trainlib._forms import Section
+from trainlib._trainer_form import form_showing
 from trainlib.flows._shown import shown
-from trainlib.flows.forms import combined
+from trainlib.flows.forms import MoreTrainers, combined
 from trainlib.flows.spec import TrainSpec
 from trainlib.tune import _sample as spaces
 from trainlib.tune._config import SchedulerName, TuneConfig
@@ -44,6 +45,9 @@ class TuneSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)  # which may be a password
 
     train: TrainSpec = Field(description="What to train, on how many workers, and where it is kept.")
+    compare_with: MoreTrainers = Field(
+        default_factory=list, description="More trainers: each is tried as the first one is, on the same data."
+    )
     param_space: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings to try, by setting of the trainer, e.g. {'train_loop_config': {'lr': {'loguniform': "
@@ -67,6 +71,7 @@ class TuneSpec(BaseModel):
         }
         spec = cls.model_construct(
             train=TrainSpec.of(tuner.trainer),
+            compare_with=[form_showing(trainer, shown) for trainer in tuner.trainers[1:]],
             param_space=shown(tuner.param_space),
             tune_config=config.model_copy(update=as_text),
         )
@@ -75,7 +80,12 @@ class TuneSpec(BaseModel):
 
     @classmethod
     def of_parameters(
-        cls, train: TrainSpec, param_space: dict[str, Any], tune_config: TuneSection, **above: Any
+        cls,
+        train: TrainSpec,
+        compare_with: MoreTrainers,
+        param_space: dict[str, Any],
+        tune_config: TuneSection,
+        **above: Any,
     ) -> TuneSpec:
         """What the parameters of the flow ``sweep`` describe. ``above`` are the settings that are not in the section.
 
@@ -86,6 +96,7 @@ class TuneSpec(BaseModel):
             return cls.model_construct(train=train)
         return cls(
             train=train,
+            compare_with=compare_with,
             param_space=param_space,
             tune_config=combined(TuneConfig, tune_config, "tune_config", **above),
         )
@@ -105,6 +116,7 @@ class TuneSpec(BaseModel):
             **self.train.parameters(),
             **above,
             "name": tuner.run_config.name or "",
+            "compare_with": self.compare_with,
             "param_space": self.param_space,
             "tune_config": TuneSection.model_construct(**typed),
         }
@@ -119,8 +131,18 @@ class TuneSpec(BaseModel):
         if isinstance(given, Tuner):
             return given
         if self._tuner is None:
-            self._tuner = Tuner(self.train.build(), param_space=parsed(self.param_space), tune_config=self.tune_config)
+            self._tuner = Tuner(self.trainable(), param_space=parsed(self.param_space), tune_config=self.tune_config)
         return self._tuner
+
+    def trainable(self) -> Any:
+        """What is tuned: the trainer, or a grid of all of them.
+
+        Raises:
+            ValueError: a training function cannot be loaded.
+        """
+        if not self.compare_with:
+            return self.train.build()
+        return spaces.grid_search([self.train.by(form).build() for form in (self.train.trainer, *self.compare_with)])
 
 
 def parsed(node: Any, path: str = "param_space") -> Any:

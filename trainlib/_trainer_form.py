@@ -26,6 +26,7 @@ from trainlib._form_secrets import without_plain_secrets
 from trainlib._forms import Section, plain, section_of, tidy
 from trainlib._rooms import FUNCTION, Room
 from trainlib._trainable import load_trainable, path_of
+from trainlib.config import ScalingConfig
 
 __all__ = ["FunctionForm", "OwnArgumentsForm", "TrainerChoice", "TrainerForm", "form_of", "form_showing"]
 
@@ -62,6 +63,10 @@ class TrainerForm(BaseModel):
     def with_target(self, target: str | None) -> Self:
         """The same trainer for data with this column to predict."""
         raise NotImplementedError
+
+    def gang_of(self, asked: ScalingConfig) -> ScalingConfig:
+        """The workers of this trainer, where it is compared with others that have these."""
+        return asked
 
     @classmethod
     def showing(cls, trainer: Any, shown: Callable[[Any], Any]) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -10,11 +11,17 @@ from pathlib import Path
 from typing import Any
 
 RESULT = "result.json"
+TURN = "TRAINLIB_BENCH_TURN"
 
 
 def folder() -> Path:
     """The empty folder of this run."""
     return Path(sys.argv[1])
+
+
+def turn() -> int:
+    """Which run of its side this is, from 1."""
+    return int(os.environ[TURN])
 
 
 def leave(path: Path, text: str) -> None:

@@ -11,13 +11,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bench.scripts.side import turn
+
 ROWS = int(os.environ.get("TRAINLIB_BENCH_ROWS", "1000000"))
 HELD_OUT = 100_000
 COLUMNS = 30
 ROUNDS = int(os.environ.get("TRAINLIB_BENCH_ROUNDS", "50"))
 BLOCKS = 8
 XGBOOST = {"objective": "binary:logistic", "eval_metric": "logloss", "max_depth": 6, "eta": 0.1}
-LIGHTGBM = {"objective": "binary", "metric": "binary_logloss", "num_leaves": 63, "learning_rate": 0.1, "verbosity": -1}
+LIGHTGBM = {
+    "objective": "binary",
+    "metric": "binary_logloss",
+    "num_leaves": 63,
+    "learning_rate": 0.1,
+    "verbosity": -1,
+    # It chooses the rows that bins are made of, and with them which columns are found within a few rounds.
+    "data_random_seed": turn(),
+}
 
 
 def table(rows: int, seed: int) -> pa.Table:

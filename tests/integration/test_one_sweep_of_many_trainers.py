@@ -132,24 +132,28 @@ def test_one_sweep_compares_frameworks_on_digits(folder, registry):
     assert all(run.data.metrics[METRIC] > 0.8 for run in runs)
 
 
-def test_a_pipeline_for_each_framework_leaves_the_alias_with_the_best_of_them(folder, registry):
-    trainers = [
-        {"kind": "xgboost", "params": {**BOOSTING, "max_depth": 1}, "num_boost_round": 1},
-        {"kind": "sklearn", "estimator": "sklearn.linear_model:LogisticRegression", "scoring": {"auc": "roc_auc"}},
-        {"kind": "torch", "train_loop": "networks:train_network", "train_loop_config": {"lr": 0.0}},
-    ]
-    for trainer in trainers:
-        pipeline(
-            source=str(folder / "cancer.parquet"),
-            target="target",
-            steps=[{"name": "StandardScaler", "columns": FEATURES}],
-            trainer=trainer,
-            metric=METRIC,
-            model_name="cancer of all",
-        )
-    versions = sorted(registry.search_model_versions("name = 'cancer of all'"), key=lambda each: int(each.version))
-    scores = [float(each.tags[f"trainlib.metric.{METRIC}"]) for each in versions]
-    assert len(scores) == 3
-    assert max(scores) == scores[1] > scores[0]
-    assert registry.get_model_version_by_alias("cancer of all", "best").version == 2
-    assert [each.tags["trainlib.served"] for each in versions] == ["yes"] * 3
+def test_one_pipeline_compares_frameworks_and_promotes_the_best(folder, registry):
+    weak = {"kind": "xgboost", "params": {**BOOSTING, "max_depth": 1}, "num_boost_round": 1}
+    fitted = {"kind": "sklearn", "estimator": "sklearn.linear_model:LogisticRegression", "scoring": {"auc": "roc_auc"}}
+    still = {"kind": "torch", "train_loop": "networks:train_network", "train_loop_config": {"lr": 0.0}}
+    common = {
+        "source": str(folder / "cancer.parquet"),
+        "target": "target",
+        "steps": [{"name": "StandardScaler", "columns": FEATURES}],
+        "metric": METRIC,
+        "model_name": "cancer of all",
+    }
+    compared = pipeline(trainer=still, compare_with=[weak, fitted], **common)
+    scores = {
+        run.data.params["trainer"]: run.data.metrics[METRIC] for run in runs_in_one_table(compared.sweep, registry)
+    }
+    assert compared.best == {"trainer": "SklearnTrainer"}
+    assert compared.decision.new == pytest.approx(max(scores.values())) == pytest.approx(scores["SklearnTrainer"])
+    assert compared.decision.is_promoted
+
+    alone = pipeline(trainer=weak, **common)
+    assert alone.decision.new == pytest.approx(scores["XGBoostTrainer"]) < compared.decision.new
+    assert not alone.decision.is_promoted
+    assert str(registry.get_model_version_by_alias("cancer of all", "best").version) == compared.version.version
+    versions = registry.search_model_versions("name = 'cancer of all'")
+    assert [each.tags["trainlib.served"] for each in versions] == ["yes"] * 2

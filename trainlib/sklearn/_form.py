@@ -10,6 +10,7 @@ from pydantic import Field
 from trainlib._rooms import Room
 from trainlib._trainable import import_function, load_trainable, path_of
 from trainlib._trainer_form import OwnArgumentsForm
+from trainlib.config import ScalingConfig
 from trainlib.sklearn._arguments import require_estimator
 from trainlib.sklearn._room import ROOM
 
@@ -82,6 +83,13 @@ class SklearnForm(OwnArgumentsForm):
             "set_estimator_cpus": None if self.set_estimator_cpus else False,
             "fit_params": self.fit_params or None,
         }
+
+    def gang_of(self, asked: ScalingConfig) -> ScalingConfig:
+        """One process, which gets what all workers together would have."""
+        if asked.num_workers == 1:
+            return asked
+        alone = {"num_workers": 1, "resources_per_worker": asked.total_resources, "trainer_resources": None}
+        return ScalingConfig(**{**{name: getattr(asked, name) for name in asked.model_fields_set}, **alone})
 
     @classmethod
     def showing(cls, trainer: Any, shown: Callable[[Any], Any]) -> Self:

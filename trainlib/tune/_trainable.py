@@ -112,6 +112,13 @@ class Trainable:
         shown: dict[str, Any] = {key: value.__name__ if key == _TRAINER else value for key, value in tree.items()}
         return dict(shown[_CONFIG]) if self.is_function and self._domain is None else shown
 
+    def chosen(self, config: dict[str, Any]) -> DataParallelTrainer:
+        """The trainer with the config of a trial, as :meth:`config` gives it."""
+        tree = {_CONFIG: config} if self.is_function and self._domain is None else dict(config)
+        if self._domain is not None:
+            tree[_TRAINER] = next(each for each in self._domain.values if each.__name__ == config[_TRAINER])
+        return self.trainer(tree, {})
+
     def trainer(self, tree: dict[str, Any], run_fields: Mapping[str, Any]) -> DataParallelTrainer:
         """The trainer of a trial. The sweep's run settings override the trainer's, and the trial's override both."""
         base = tree[_TRAINER].trainer if _TRAINER in tree else self.trainers[0]

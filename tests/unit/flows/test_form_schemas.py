@@ -149,6 +149,7 @@ def test_every_setting_is_in_the_form(flow, settings, section):
         (train, {"checkpoint_config": {"num_to_keep": -1}}, "checkpoint_config.num_to_keep"),
         (train, {"run_config": {"name": "twice"}}, "run_config"),
         (sweep, {"mode": "most"}, "mode"),
+        (sweep, {"compare_with": [{"kind": "jax"}]}, r"compare_with\[0\]"),
         (sweep, {"search_alg": "magic"}, "search_alg"),
         (preprocess, {"split": {"by": "magic"}}, "split.by"),
         (preprocess, {"steps": [{"name": "Magic"}]}, r"steps\[0\].name"),
@@ -174,6 +175,7 @@ def test_a_form_refuses_a_bad_value_by_the_name_of_its_field(flow, values, field
         (train, {"num_workers": 0}, "num_workers"),
         (train, {"scaling_config": {"use_gpu": True, "resources_per_worker": {"GPU": 0}}}, "use_gpu"),
         (sweep, {"tune_config": {"max_concurrent_trials": 0}}, "max_concurrent_trials"),
+        (sweep, {"compare_with": [{"kind": "torch", "train_loop": "no colon"}]}, r"compare_with\.0\.torch\.train_loop"),
         (preprocess, {"split": {"by": "hash"}}, "hash needs a column"),
     ],
 )
@@ -218,6 +220,18 @@ def test_the_settings_of_a_form_are_put_together():
     assert type(spec.run_config.checkpoint_config) is CheckpointConfig
     assert spec.run_config.checkpoint_config.num_to_keep == 3
     assert spec.run_config.runtime_env.pip == ["einops"]
+
+
+def test_a_form_compares_trainers_of_any_kind():
+    trees = {"kind": "xgboost", "params": {"objective": "binary:logistic"}, "label_column": "target"}
+    on_rows = spec_of(num_workers=2, datasets={"train": "rows.csv"})
+    fitted = {"kind": "sklearn", "estimator": "sklearn.linear_model:LogisticRegression", "label_column": "target"}
+    spec = TuneSpec(train=on_rows, compare_with=[trees, fitted])
+    trainers = spec.tuner().trainers
+    assert [type(trainer).__name__ for trainer in trainers] == ["TorchTrainer", "XGBoostTrainer", "SklearnTrainer"]
+    assert [trainer.scaling_config.num_workers for trainer in trainers] == [2, 2, 1]
+    assert {trainer.scaling_config.total_resources["CPU"] for trainer in trainers} == {2}, "each gets the same"
+    assert [form.kind for form in TuneSpec.of(spec.tuner()).parameters()["compare_with"]] == ["xgboost", "sklearn"]
 
 
 def test_python_passes_the_settings_themselves():

@@ -47,6 +47,7 @@ def with_config(config: dict[str, Any], **trainer: Any) -> dict[str, Any]:
         (train, {"datasets": {"train": "ftp://ada:horse@host/x.csv"}}, "datasets.train"),
         (sweep, {"param_space": {"train_loop_config": {"api_key": {"choice": [SECRET]}}}}, "param_space.train_loop_config.api_key.choice[0]"),
         (pipeline, {"param_space": {"train_loop_config": {"api_key": SECRET}}}, "param_space.train_loop_config.api_key"),
+        (pipeline, {"compare_with": [with_config({"password": SECRET})["trainer"]]}, "compare_with[0].train_loop_config.password"),
         (pipeline, {"source": "ftp://ada:horse@host/x.csv"}, "source"),
         (preprocess, {"source": "ftp://ada:horse@host/x.csv"}, "source"),
         (predict, {"dataset": "ftp://ada:horse@host/x.csv"}, "dataset"),

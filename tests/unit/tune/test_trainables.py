@@ -42,6 +42,20 @@ def test_trainers_of_one_sweep_have_different_names(trainers, names):
     assert [shown["trainer"] for shown, _ in drawn(tuner)] == names
 
 
+@pytest.mark.parametrize(
+    "given",
+    [first, DataParallelTrainer(first), tune.grid_search([TorchTrainer(first), TorchTrainer(second)])],
+    ids=["a function", "a trainer", "several trainers"],
+)
+def test_the_config_of_a_trial_gives_its_trainer_again(given):
+    config = {"lr": tune.grid_search([0.1, 0.2])}
+    plan = Tuner(given, param_space=config if given is first else {"train_loop_config": config}).plan
+    for tree in (Search(plan.space, "random", mode=None, seed=0).ask(number)[1] for number in range(plan.total)):
+        trainer, again = plan.trainable.trainer(tree, {}), plan.trainable.chosen(plan.trainable.config(tree))
+        assert again.train_loop_per_worker is trainer.train_loop_per_worker
+        assert again.train_loop_config == trainer.train_loop_config
+
+
 def test_each_trainer_keeps_the_settings_that_the_sweep_does_not_set():
     one = DataParallelTrainer(first, run_config=RunConfig(stop={"training_iteration": 3}))
     keeps = CheckpointConfig(num_to_keep=1)
