@@ -28,7 +28,6 @@ from trainlib.flows._promoting import Promotion
 from trainlib.flows.pipeline_spec import PipelineSpec
 from trainlib.flows.sweep import sweep_here
 from trainlib.flows.train import train_here
-from trainlib.flows.tune_spec import parsed
 from trainlib.result import Result
 from trainlib.tasks.evaluate import evaluate
 from trainlib.tasks.preprocess import preprocess
@@ -83,10 +82,7 @@ def run_steps(spec: PipelineSpec) -> PipelineResult:
         MetricNotReportedError: the evaluation does not give the metric.
     """
     function = spec.evaluation_function()
-    # If a function cannot be loaded, or settings cannot be tried, that is said before anything starts.
-    for trainer in (spec.train.trainer, *spec.compare_with):
-        trainer.arguments()
-    parsed(spec.param_space)
+    spec.require_possible()
     say = _Steps(["preprocess", *(["sweep"] if spec.has_sweep else []), "train", "select", "evaluate", "register"])
     say.step(f"preprocessing {spec.data.source}")
     with about_missing("source"):

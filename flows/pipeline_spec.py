@@ -13,8 +13,8 @@ from trainlib._forms import Section
 from trainlib._trainable import load_trainable
 from trainlib._training.evaluating import Evaluate
 from trainlib.flows.forms import MoreTrainers
-from trainlib.flows.spec import TrainSpec
-from trainlib.flows.tune_spec import TuneSpec
+from trainlib.flows.spec import Prepared, TrainSpec
+from trainlib.flows.tune_spec import TuneSpec, parsed
 from trainlib.trainer import InspectedTrainer
 from trainlib.tune._config import TuneConfig
 from trainlib.tune._trainable import Trainable
@@ -139,17 +139,33 @@ class PipelineSpec(BaseModel):
             )
         return function  # type: ignore[no-any-return]
 
+    def require_possible(self) -> None:
+        """Make all trainers and the search space once, before there are data for them.
+
+        Raises:
+            ValueError: a function cannot be loaded, a trainer cannot be made of its arguments, or a search space is not valid.
+        """
+        source = self.data.source
+        sweep = self._sweep_on(Prepared(train=source, validation=source, target=self.data.target))
+        trainable = Trainable(sweep.trainable())
+        trainable.space(parsed(self.param_space))
+        for trainer in trainable.trainers:
+            trainer.inspect_arguments()
+
     @property
     def has_sweep(self) -> bool:
         """Whether there is something to try before the training."""
         return bool(self.param_space or self.compare_with)
 
     def sweep_on(self, data: PreprocessedData) -> TuneSpec:
-        """The sweep over the training, by all trainers."""
+        """The sweep on preprocessed data. It compares all trainers, if there are several."""
+        return self._sweep_on(Prepared.of(data))
+
+    def _sweep_on(self, prepared: Prepared) -> TuneSpec:
         config = self.tune_config.model_copy(update={"metric": self.metric, "mode": self.mode})
         return TuneSpec(
-            train=self._training_on(data),
-            compare_with=[form.with_target(data.target) for form in self.compare_with],
+            train=self._training_on(prepared),
+            compare_with=self.compare_with,
             param_space=self.param_space,
             tune_config=config,
         )
@@ -164,9 +180,9 @@ class PipelineSpec(BaseModel):
         trainable = self.sweep_on(data).trainable()
         return (Trainable(trainable).chosen(best) if best else trainable).inspect()
 
-    def _training_on(self, data: PreprocessedData) -> TrainSpec:
-        """The training on preprocessed data. Its checkpoints are ranked by the pipeline's metric, if by no other."""
-        spec = self.train.on(data)
+    def _training_on(self, prepared: Prepared) -> TrainSpec:
+        """The training. Its checkpoints are ranked by the pipeline's metric, if by no other."""
+        spec = self.train.on(prepared)
         config = spec.run_config.checkpoint_config
         if config.checkpoint_score_attribute is not None:
             return spec

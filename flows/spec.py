@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from trainlib._data.config import DataConfig
 from trainlib._data.manifest import PreprocessedData, PreprocessedDataset
 from trainlib._forms import Section, plain
+from trainlib._rooms import Room
 from trainlib._trainer_form import TrainerChoice, TrainerForm, form_showing
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.flows._secret_blocks import with_secret_blocks
@@ -28,9 +29,26 @@ from trainlib.flows.forms import (
 )
 from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
-__all__ = ["TrainSpec"]
+__all__ = ["Prepared", "TrainSpec"]
 
 S = TypeVar("S", bound=Section)
+
+
+class Prepared(BaseModel):
+    """What a pipeline has made of its data, for a trainer of any kind."""
+
+    train: str | PreprocessedDataset
+    validation: str | PreprocessedDataset
+    target: str | None
+
+    @classmethod
+    def of(cls, data: PreprocessedData) -> Prepared:
+        """What the task ``preprocess`` has made."""
+        return cls(**data.datasets, target=data.target)
+
+    def named_for(self, room: Room) -> dict[str, str | PreprocessedDataset]:
+        """The datasets, as the room's trainer calls them."""
+        return {"train": self.train, **({room.validation: self.validation} if room.validation else {})}
 
 
 class TrainSpec(BaseModel):
@@ -57,6 +75,7 @@ class TrainSpec(BaseModel):
         description="What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files.",
     )
     dataset_config: DataConfig = Field(default_factory=DataConfig, description="How datasets reach the workers.")
+    prepared: Prepared | None = Field(default=None, description="What a pipeline has made of its data.")
 
     @classmethod
     def of(cls, trainer: DataParallelTrainer) -> TrainSpec:
@@ -80,10 +99,9 @@ class TrainSpec(BaseModel):
             dataset_config=trainer.dataset_config,
         )
 
-    def on(self, data: PreprocessedData) -> TrainSpec:
-        """The same training on preprocessed data."""
-        changed = {"trainer": self.trainer.with_target(data.target), "datasets": {**data.datasets, **self.datasets}}
-        return TrainSpec(**{**dict(self), **changed})
+    def on(self, prepared: Prepared) -> TrainSpec:
+        """The same training on what a pipeline has made of its data."""
+        return TrainSpec(**{**dict(self), "prepared": prepared})
 
     def by(self, trainer: TrainerForm) -> TrainSpec:
         """The same training by another trainer, with which this one is compared."""
@@ -136,12 +154,16 @@ class TrainSpec(BaseModel):
         given = self.trainer._given
         if given is not None:
             return given.trainer if isinstance(given, InspectedTrainer) else given
-        arguments = {name: with_secret_blocks(value, name) for name, value in self.trainer.arguments().items()}
-        return self.trainer.room.trainer_class()(
+        trainer, datasets, room = self.trainer, self.datasets, self.trainer.room
+        if self.prepared is not None:
+            trainer = trainer.with_target(self.prepared.target)
+            datasets = {**self.prepared.named_for(room), **datasets}
+        arguments = {name: with_secret_blocks(value, name) for name, value in trainer.arguments().items()}
+        return room.trainer_class()(
             **arguments,
             scaling_config=self.scaling_config,
             run_config=_with_secret_variables(self.run_config),
-            datasets=self.datasets,
+            datasets=datasets,
             dataset_config=self.dataset_config,
         )
 

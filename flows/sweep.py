@@ -110,7 +110,7 @@ def sweep(
         datasets: What get_dataset_shard gives, by name: paths or URIs of CSV, Parquet or JSON Lines files. 'train' is split
             across the workers of a trial, the others are whole on each worker.
         compare_with: More trainers, of any kind. Each is tried as the first one is, on the same data, and all are compared in one table.
-            What param_space has for settings that one of them lacks does not concern it.
+            Settings in param_space that one of them does not have do not concern it; params, which several have, reaches all of these.
         tune_config: How many trials run at once, and for how long.
         scaling_config: What each worker gets, and where workers are placed.
         run_config: Where the trials are kept, and when each of them ends.

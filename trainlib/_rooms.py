@@ -109,6 +109,8 @@ class Room:
     """Whether the trainer runs a training function of the user's."""
     ends_by_itself: bool = True
     """Whether the room's own training function returns some time. Otherwise ``RunConfig.stop`` has to end a training."""
+    validation: str | None = "validation"
+    """What the trainer calls the dataset that a pipeline makes for validation. None: it takes none."""
     averages_gradients: bool = False
     """Whether the ranks of a training function hold the same model and average its gradients."""
     gang: str | None = None

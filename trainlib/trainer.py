@@ -98,11 +98,12 @@ class BaseTrainer:
             What was found for each of these datasets, by name.
 
         Raises:
-            DataError: a file is missing or unusable. The message names it.
+            DataError: a file is missing or unusable, or a dataset has fewer rows than workers. The message names it.
         """
-        from trainlib._data.datasets import inspect_sources, require_rows
+        from trainlib._data.datasets import inspect_sources, require_rows, require_rows_in_memory
         from trainlib._data.preprocessors import require_columns
 
+        require_rows_in_memory(self.datasets, self.dataset_config, self.scaling_config.num_workers)
         sources = inspect_sources(self.datasets)
         for name, source in sources.items():
             if source.rows is not None and self.dataset_config.gives_rows_to_each(name):
@@ -110,6 +111,13 @@ class BaseTrainer:
             if self.preprocessor is not None:
                 require_columns(self.preprocessor, source.columns, f"the dataset {name!r} ({source.uri})")
         return sources
+
+    def inspect_arguments(self) -> None:
+        """Check what can be known of the arguments without data, beyond what the constructor checks.
+
+        Raises:
+            InvalidArgumentError: one of them cannot be used.
+        """
 
     def fit(self) -> Result:
         """Train, and wait for the result."""

@@ -104,11 +104,15 @@ class BoostedTreesTrainer(DataParallelTrainer):
             return super().subject
         return str(self.library.objective_in((self.train_loop_config or {})["params"]) or "boosted trees")
 
-    def inspect_data(self) -> dict[str, Source]:
-        """Also that files have the column with the labels, and that the library knows the parameters."""
-        config = self.train_loop_config or {}
+    def inspect_arguments(self) -> None:
+        """That the library knows the parameters."""
         if self.settings.has_own_function:
-            self.library.require_known_here(config["params"])
+            self.library.require_known_here((self.train_loop_config or {})["params"])
+
+    def inspect_data(self) -> dict[str, Source]:
+        """Also that files have the column with the labels, and all of the arguments."""
+        self.inspect_arguments()
+        config = self.train_loop_config or {}
         sources = super().inspect_data()
         if self.settings.has_own_function and self.preprocessor is None:  # which may make the column
             require_labels_in_files(config["label_column"], sources)

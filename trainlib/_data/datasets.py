@@ -18,6 +18,8 @@ from trainlib.errors import DataError, InvalidArgumentError
 if TYPE_CHECKING:
     import ray.data
 
+    from trainlib._data.config import DataConfig
+
 __all__ = ["DatasetFacts", "OpenDataset"]
 
 _ACCEPTED = (
@@ -101,6 +103,14 @@ def open_dataset(name: str, given: Any, source: Source | None = None) -> OpenDat
     raise InvalidArgumentError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
 
 
+def require_rows_in_memory(datasets: dict[str, Any], config: DataConfig, workers: int) -> None:
+    """Raise a DataError if a DataFrame or a Hugging Face dataset has fewer rows than there are workers to share it."""
+    for name, given in datasets.items():
+        kind = _kind_of(given)
+        if kind in ("pandas.DataFrame", "datasets.Dataset") and config.gives_rows_to_each(name):
+            require_rows(name, f"a {kind}", len(given), workers)
+
+
 def require_rows(name: str, source: str, rows: int, workers: int) -> None:
     """Raise a DataError if the dataset has fewer rows than there are workers to share it."""
     if rows < workers:
@@ -112,7 +122,7 @@ def require_rows(name: str, source: str, rows: int, workers: int) -> None:
 
 def require_dataset(name: str, given: Any) -> None:
     """Raise an InvalidArgumentError for anything that is not a dataset, without importing or starting anything."""
-    kind = f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
+    kind = _kind_of(given)
     if kind.startswith("datasets.") and isinstance(given, dict):
         raise InvalidArgumentError(
             f"datasets[{name!r}] is a dict of splits ({', '.join(given)}). Pass one of them, e.g. data['train']"
@@ -121,6 +131,11 @@ def require_dataset(name: str, given: Any) -> None:
         raise InvalidArgumentError(f"datasets[{name!r}] is a {type(given).__name__}: pass {_ACCEPTED}")
     if kind == "pandas.DataFrame" and given.empty:
         raise DataError(f"datasets[{name!r}] is a DataFrame with no {'columns' if len(given) else 'rows'}")
+
+
+def _kind_of(given: Any) -> str:
+    """A dataset's class, with the library that it is from, which need not be imported for that."""
+    return f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
 
 
 def digest_of(name: str, given: Any, source: Source | None) -> str:

@@ -19,4 +19,5 @@ ROOM = Room(
     own_function="trainlib.huggingface._loop:train_transformers",
     own_arguments=("trainer_init_per_worker", "trainer_init_config"),
     takes_function=False,
+    validation="evaluation",
 )

@@ -23,5 +23,6 @@ ROOM = Room(
     own_arguments=("algorithm", "config"),
     takes_function=False,
     ends_by_itself=False,
+    validation=None,
     gang="trainlib.rl._gang:gang_of",
 )

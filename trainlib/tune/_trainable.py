@@ -138,14 +138,14 @@ class Candidate:
 
 
 def _names(trainers: Sequence[DataParallelTrainer]) -> list[str]:
-    """Names for the trainers: their types if these differ, else their training functions."""
+    """Names for the trainers: their types if these differ, else what they train: training functions, estimators, objectives."""
     types = [type(trainer).__name__ for trainer in trainers]
-    functions = [getattr(trainer.train_loop_per_worker, "__name__", "function") for trainer in trainers]
+    subjects = [subject_name(trainer.subject) or "function" for trainer in trainers]
     if len(set(types)) == len(types):
         return types
-    if len(set(functions)) == len(functions):
-        return functions
-    return [f"{index}: {name}" for index, name in enumerate(functions)]
+    if len(set(subjects)) == len(subjects):
+        return subjects
+    return [f"{index}: {name}" for index, name in enumerate(subjects)]
 
 
 class ReportingFunction:

@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from prefect.exceptions import ParameterTypeError
 
+from trainlib import _rooms as rooms
 from trainlib._data.manifest import PreprocessedData
 from trainlib._registry.models import HeldOutScores, ModelVersion, Selection
 from trainlib._registry.promotion import Basis, Decision, Verdict
 from trainlib._trainable import trainable
 from trainlib.deployments.listed import listed
-from trainlib.flows import PipelineSpec, pipeline, rollback
+from trainlib.flows import PipelineSpec, TrainSpec, pipeline, rollback
 from trainlib.flows._promoting import question
 from trainlib.flows.demo import digits
+from trainlib.flows.spec import Prepared
 from trainlib.tasks._pipeline_summary import PipelineFacts, summary_of
 
 TRAINER = {"kind": "function", "train_loop": "trainlib.demo:train_digits"}
@@ -96,6 +98,50 @@ def test_a_bad_value_is_refused_by_its_name(changed, what):
 def test_an_evaluation_that_cannot_be_made_is_refused(changed, what):
     with pytest.raises(ValueError, match=what):
         spec(**changed).evaluation_function()
+
+
+@trainable
+def init_transformers(train_dataset: Any, eval_dataset: Any = None, **config: Any) -> Any:
+    raise AssertionError("only workers call it")
+
+
+CLONED = {
+    "algorithm": "BC",
+    "config": {"env": "CartPole-v1", "evaluation_interval": 1, "dataset_num_iters_per_learner": 1},
+}
+OF_EACH_KIND = {
+    "function": TRAINER,
+    **{kind: {**TRAINER, "kind": kind} for kind in ("torch", "tensorflow", "horovod", "accelerate")},
+    "xgboost": {"kind": "xgboost", "params": {"objective": "binary:logistic"}},
+    "lightgbm": {"kind": "lightgbm", "params": {"objective": "binary"}},
+    "sklearn": {"kind": "sklearn", "estimator": "sklearn.linear_model:LogisticRegression"},
+    "huggingface": {"kind": "huggingface", "trainer_init_per_worker": f"{__name__}:init_transformers"},
+    "rl": {"kind": "rl", **CLONED},
+}
+DATA = {"source": "people.csv", "target": "income"}
+
+
+def test_trainers_of_all_kinds_take_the_data_of_a_pipeline():
+    assert set(OF_EACH_KIND) == set(rooms.choices())
+    for kind, trainer in OF_EACH_KIND.items():
+        spec(data=DATA, train={"trainer": trainer}).require_possible()
+        built = TrainSpec(trainer=trainer).on(Prepared(train="a.csv", validation="b.csv", target="income")).build()
+        assert built.datasets["train"] == "a.csv", kind
+        assert list(built.datasets)[1:] == {"huggingface": ["evaluation"], "rl": []}.get(kind, ["validation"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"train": {"trainer": {**OF_EACH_KIND["xgboost"], "params": {"objectiv": "x"}}}}, "objectiv"),
+        ({"compare_with": [{**OF_EACH_KIND["sklearn"], "params": {"no_such": 1}}]}, "no_such"),
+        ({"train": {"trainer": OF_EACH_KIND["sklearn"], "scaling_config": {"num_workers": 2}}}, "one process"),
+        ({"param_space": {"params": {"eta": {"uniform": [0, 1]}}}}, "param_space has 'params', but .* no such setting"),
+    ],
+)
+def test_trainers_that_cannot_be_made_are_refused_before_data_are_read(changed, what):
+    with pytest.raises(ValueError, match=what):
+        spec(data=DATA, **changed).require_possible()
 
 
 def test_an_evaluation_is_not_needed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from trainlib import CheckpointConfig, DataParallelTrainer, RunConfig, ScalingConfig, tune
@@ -10,6 +11,9 @@ from trainlib.torch import TorchTrainer
 from trainlib.tune import PopulationBasedTraining, TuneConfig, Tuner
 from trainlib.tune._capacity import require_room
 from trainlib.tune._search import Search
+from trainlib.xgboost import XGBoostTrainer
+
+ROWS = pd.DataFrame({"x": [0.0, 1.0], "y": [0, 1]})
 
 
 def first(config):
@@ -18,6 +22,10 @@ def first(config):
 
 def second(config):
     pass
+
+
+def trees(objective: str) -> XGBoostTrainer:
+    return XGBoostTrainer(params={"objective": objective}, label_column="y", datasets={"train": ROWS})
 
 
 def drawn(tuner: Tuner) -> list[tuple[dict, DataParallelTrainer]]:
@@ -35,6 +43,7 @@ def drawn(tuner: Tuner) -> list[tuple[dict, DataParallelTrainer]]:
         ([TorchTrainer(first), DataParallelTrainer(first)], ["TorchTrainer", "DataParallelTrainer"]),
         ([TorchTrainer(first), TorchTrainer(second)], ["first", "second"]),
         ([TorchTrainer(first), TorchTrainer(first)], ["0: first", "1: first"]),
+        ([trees("binary:logistic"), trees("binary:hinge")], ["binary:logistic", "binary:hinge"]),
     ],
 )
 def test_trainers_of_one_sweep_have_different_names(trainers, names):
