@@ -29,6 +29,8 @@ from trainlib._stacks import stacks_of
 from trainlib.callbacks import Callback
 from trainlib.errors import DataError
 from trainlib.lightgbm import LightGBMCheckpoint, LightGBMTrainer, get_network_params
+from trainlib.lightgbm import RayTrainReportCallback as ReportLightGBM
+from trainlib.xgboost import RayTrainReportCallback as ReportXGBoost
 from trainlib.xgboost import XGBoostCheckpoint, XGBoostTrainer
 
 ROUNDS = 8
@@ -108,7 +110,7 @@ XGBOOST = Library(
     predict=predict_xgboost,
     rounds_of=lambda model: model.num_boosted_rounds(),
     best_round_of=lambda model: model.best_iteration + 1,
-    multiclass={"objective": "multi:softprob", "num_class": 3},
+    multiclass={"objective": "multi:softprob", "num_class": 3, "max_bin": 64},
 )
 LIGHTGBM = Library(
     trainer=LightGBMTrainer,
@@ -213,7 +215,7 @@ def test_a_class_that_one_share_lacks_is_learned_and_training_goes_on_from_a_che
     trainer = library.trainer(
         params=library.multiclass,
         label_column="target",
-        datasets={"train": rows},
+        datasets={"train": rows, "valid": rows.head(100)},
         num_boost_round=6,
         scaling_config=ScalingConfig(num_workers=2),
     )
@@ -264,6 +266,7 @@ def test_weights_are_those_of_one_process_whatever_the_order_of_columns_and_earl
     best = int(reported[judged].argmin()) + 1
     assert (len(reported), result.metrics["training_iteration"]) == (best + 2, best + 2)
     assert library.best_round_of(result.checkpoint.get_model()) == best
+    assert result.metrics[judged] == reported[judged][best - 1], "the model is ranked by what it was measured at"
 
 
 def with_one_label_missing() -> pd.DataFrame:
@@ -310,39 +313,85 @@ def test_what_only_the_workers_can_see_is_said_in_plain_words(library, error, me
     assert isinstance(caught.value, error) or isinstance(caught.value.__cause__, error), repr(caught.value.__cause__)
 
 
-def uses_the_collective(config: dict[str, Any]) -> tuple[int, int, float]:
+def misfits(read: Callable[[dict[str, Any]], Any], params: dict[str, Any]) -> list[str]:
+    """What is wrong with labels, one after the other: the workers go on."""
+    said = []
+    for label in ("decile", "gap"):
+        try:
+            read({"params": params, "label_column": label})
+        except DataError as error:
+            said.append(str(error))
+    return said
+
+
+def uses_the_collective(config: dict[str, Any]) -> tuple[tuple[int, int, float], list[str]]:
     import xgboost
     from xgboost import collective
+
+    from trainlib.xgboost._boost import _read
 
     rank = session.get_world_rank()
     rows = TRAIN.iloc[rank :: session.get_world_size()]
     matrix = xgboost.DMatrix(rows[FEATURES], rows["target"])
-    model = xgboost.train(XGBOOST.params, matrix, config["rounds"], verbose_eval=False)
-    session.report({"rounds": config["rounds"]}, checkpoint=XGBoostCheckpoint.from_model(model))
+    xgboost.train(
+        XGBOOST.params,
+        matrix,
+        config["rounds"],
+        evals=[(matrix, "train")],
+        callbacks=[ReportXGBoost(metrics={"loss": "train-logloss"}, frequency=3)],
+        verbose_eval=False,
+    )
     total = collective.allreduce(np.array([float(len(rows))]), collective.Op.SUM)
-    return collective.get_rank(), collective.get_world_size(), float(total[0])
+    found = collective.get_rank(), collective.get_world_size(), float(total[0])
+    return found, misfits(_read, XGBOOST.params)
 
 
-def uses_the_network(config: dict[str, Any]) -> tuple[int, float]:
+def uses_the_network(config: dict[str, Any]) -> tuple[tuple[int, float], list[str]]:
     import lightgbm
+
+    from trainlib.lightgbm._boost import _read
 
     rows = TRAIN.iloc[session.get_world_rank() :: session.get_world_size()]
     params = {**LIGHTGBM.params, **get_network_params()}
-    model = lightgbm.train(params, lightgbm.Dataset(rows[FEATURES], rows["target"], params=params), config["rounds"])
-    session.report({"rounds": config["rounds"]}, checkpoint=LightGBMCheckpoint.from_model(model))
-    return get_network_params()["time_out"], float(model.predict(VALID[FEATURES]).sum())
+    dataset = lightgbm.Dataset(rows[FEATURES], rows["target"], params=params)
+    model = lightgbm.train(
+        params,
+        dataset,
+        config["rounds"],
+        valid_sets=[dataset],
+        valid_names=["train"],
+        callbacks=[ReportLightGBM(metrics={"loss": "train-binary_logloss"}, frequency=3)],
+    )
+    found = get_network_params()["time_out"], float(model.predict(VALID[FEATURES]).sum())
+    return found, misfits(_read, LIGHTGBM.params)
 
 
-def test_a_training_function_of_ones_own_finds_the_workers_connected():
-    workers, rounds = ScalingConfig(num_workers=2), {"rounds": 4}
-    xgboost = XGBoostTrainer(uses_the_collective, train_loop_config=rounds, scaling_config=workers).fit()
-    assert xgboost.returned == [(0, 2, 2000.0), (1, 2, 2000.0)]
+def test_a_training_function_of_ones_own_finds_the_workers_connected_and_its_rounds_are_reported(curve):
+    """With the callbacks that Ray's functions have."""
+    bad = TRAIN.assign(decile=np.arange(len(TRAIN)) % 10, gap=with_one_label_missing()["target"])
+    rest = {
+        "train_loop_config": {"rounds": 4},
+        "datasets": {"train": bad},
+        "scaling_config": ScalingConfig(num_workers=2),
+    }
+    xgboost = XGBoostTrainer(uses_the_collective, **rest).fit()
+    assert [found for found, _ in xgboost.returned] == [(0, 2, 2000.0), (1, 2, 2000.0)]
     expected = predict_xgboost(bare_xgboost(XGBOOST.params, 4)[0], VALID[FEATURES])
     np.testing.assert_allclose(predict_xgboost(xgboost.checkpoint.get_model(), VALID[FEATURES]), expected, atol=1e-3)
-    lightgbm = LightGBMTrainer(
-        uses_the_network,
-        train_loop_config=rounds,
-        scaling_config=workers,
-    ).fit()
-    (time_out, first), (_, second) = lightgbm.returned
+    lightgbm = LightGBMTrainer(uses_the_network, **rest).fit()
+    ((time_out, first), _), ((_, second), _) = lightgbm.returned
     assert (time_out, first) == (30, second), "half an hour by default, and the same model on both ranks"
+    for result, need in (
+        (xgboost, "binary:logistic needs labels that are between 0 and 1"),
+        (lightgbm, "binary needs"),
+    ):
+        said = [each for _, errors in result.returned for each in errors]
+        assert len([each for each in said if f"the objective {need}" in each and "the label 'decile'" in each]) == 2
+        (gap,) = [each for each in said if "the label 'gap'" in each]
+        assert re.search(r"of the dataset 'train' is missing in 1 of the 1000 rows of rank \d", gap)
+    for result, callback, rounds_of in (
+        (xgboost, ReportXGBoost, XGBOOST.rounds_of),
+        (lightgbm, ReportLightGBM, LIGHTGBM.rounds_of),
+    ):
+        assert [step for step, _ in curve(result.run_id, "loss")] == [1, 2, 3, 4], "each round once"
+        assert [rounds_of(callback.get_model(each)) for each, _ in result.best_checkpoints] == [3, 4]

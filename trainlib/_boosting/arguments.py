@@ -83,6 +83,11 @@ def require_matrix_arguments(given: Any, datasets: Iterable[str], library: Libra
                 raise InvalidArgumentError(
                     f"dmatrix_params[{name!r}] has {what!r}, which {trainer} sets. {library.taken[what]}"
                 )
+            if what not in (*library.columns, *library.arguments):
+                raise InvalidArgumentError(
+                    f"dmatrix_params[{name!r}] has {what!r}, which is no argument of {library.matrix}."
+                    f"{_meant(what, [*library.columns, *library.arguments])} Correct its name, or leave it out"
+                )
             if what in library.columns and not isinstance(value, str):
                 raise InvalidArgumentError(
                     f"dmatrix_params[{name!r}][{what!r}] is {value!r:.80}: pass the name of a column. Each worker has its share of the rows"

@@ -49,6 +49,11 @@ class EarlyStopping:
         self.best_round = self._best[decisive[0]][0] if decisive else 0
         return bool(ended)
 
+    @property
+    def best_rounds(self) -> set[int]:
+        """Those that may turn out to be the one to use: the best by each metric."""
+        return {done for done, _ in self._best.values()}
+
     def best_value(self, name: str) -> float:
         """The best that a metric has been."""
         return self._best[name][1]

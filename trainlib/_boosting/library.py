@@ -21,8 +21,12 @@ class Library:
     package: str
     file: str
     """What its compiled part is called, without the ending."""
+    matrix: str
+    """What a dataset becomes, by its full name."""
     columns: tuple[str, ...]
     """Arguments of a matrix that name a column."""
+    arguments: tuple[str, ...]
+    """Its other arguments that may be given."""
     taken: Mapping[str, str]
     """Arguments of a matrix that the trainer passes itself, and what to pass to the trainer instead."""
     instead: Mapping[str, str]
@@ -37,6 +41,8 @@ class Library:
     """Whether an objective ranks the rows of a query."""
     patience_in: Callable[[Params], Any] = lambda params: None
     """The number of rounds for early stopping, where parameters may have it."""
+    require_consistent: Callable[[Params, Mapping[str, Mapping[str, Any]]], None] = lambda params, given: None
+    """Raises an InvalidArgumentError if parameters and the arguments of matrices, by dataset, contradict each other."""
 
     def require_known_here(self, params: Params) -> None:
         """Check them with what is installed here, without importing it. Nothing is checked if its compiled part is not found."""

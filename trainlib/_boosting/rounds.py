@@ -32,6 +32,8 @@ class Rounds:
         self.total = total
         self.done = done
         self.early_stopping = early_stopping
+        self._measured: dict[int, dict[str, Any]] = {}
+        """The metrics of the rounds that may turn out to be the best, if there is early stopping."""
         self._is_over = self._restore()
         # A retry may find that only the end of the training function was missing.
         if done >= total and session.get_context().get_attempt() == 1:
@@ -62,6 +64,8 @@ class Rounds:
     def report(self, metrics: dict[str, Any], save: Callable[[], Checkpoint]) -> None:
         """Report the round that has just ended, and save the model if it is due, or if the training is stopped here. Rank 0 saves it.
 
+        With early stopping, the last report has the metrics of the best round: the model that is saved with it predicts with that one.
+
         Args:
             metrics: What was measured after this round.
             save: Makes the checkpoint.
@@ -72,6 +76,13 @@ class Rounds:
             self._keep(made)
             return made
 
+        if self.early_stopping is not None:
+            self._measured[self.done] = metrics
+            self._measured = {
+                each: self._measured[each] for each in self.early_stopping.best_rounds & {*self._measured}
+            }
+            if self._is_over:
+                metrics = self._measured.get(self.early_stopping.best_round, metrics)
         running = session.current("report")
         config = running.checkpoint_config
         is_due = config.is_due(self.done, is_last=self._is_over)
@@ -83,6 +94,7 @@ class Rounds:
         if self.early_stopping is not None:
             run = session.get_context().get_run_id()
             state = {**self.early_stopping.state(), "is_over": self._is_over, "total": self.total, "run": run}
+            state["measured"] = self._measured
             (Path(checkpoint.path) / _STATE).write_text(json.dumps(state))
 
     def _restore(self) -> bool:
@@ -96,6 +108,7 @@ class Rounds:
         if state.get("run") != session.get_context().get_run_id():
             return False
         self.early_stopping.restore(state)
+        self._measured = {int(done): metrics for done, metrics in state.get("measured", {}).items()}
         return bool(state["is_over"]) and state["total"] == self.total
 
 

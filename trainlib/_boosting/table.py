@@ -162,11 +162,29 @@ def _require_features(features: pa.Table, where: str, categories: bool) -> None:
     for field in features.schema:
         kind = field.type
         is_category = categories and pa.types.is_dictionary(kind)
+        # Where all values of a share are missing, its categories are none.
+        if is_category and kind.value_type not in (pa.string(), pa.large_string(), pa.null()):
+            raise DataError(
+                f"the column {field.name!r} of {where} has categories of type {kind.value_type}. Categories have to be text: make it so, "
+                "or use the numbers themselves"
+            )
+        if _has_arrays(kind):
+            raise DataError(
+                f"the column {field.name!r} of {where} has arrays. Trees need one number per column: leave the Concatenator out of the "
+                "preprocessor, or make columns of the arrays"
+            )
         if not (is_category or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
             raise DataError(
                 f"the column {field.name!r} of {where} has type {kind}. Trees need numbers: encode it, e.g. with the preprocessor "
                 "OrdinalEncoder or OneHotEncoder, or drop it"
             )
+
+
+def _has_arrays(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    stored = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind  # Ray's tensors are such
+    return pa.types.is_list(stored) or pa.types.is_large_list(stored) or pa.types.is_fixed_size_list(stored)
 
 
 def _numbers(column: pa.ChunkedArray, what: str, rank: int) -> np.ndarray:

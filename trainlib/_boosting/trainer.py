@@ -63,6 +63,7 @@ class BoostedTreesTrainer(DataParallelTrainer):
             require_rounds(arguments["num_boost_round"])
             require_train(datasets, name)
             require_matrix_arguments(arguments["dmatrix_params"] or {}, datasets, self.library, name)
+            self.library.require_consistent(params, arguments["dmatrix_params"] or {})
             require_label(arguments["label_column"], datasets, name)
             patience = self._patience(arguments["early_stopping_rounds"], params)
             self.library.require_possible(params, patience)

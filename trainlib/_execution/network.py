@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import psutil
 
-__all__ = ["LOOPBACK", "addresses_of", "interface_with", "listen", "narrow_listeners"]
+__all__ = ["LOOPBACK", "addresses_of", "interface_with", "listen", "listening_sockets", "narrow_listeners"]
 
 LOOPBACK = "127.0.0.1"
 
@@ -37,26 +37,54 @@ def interface_with(address: str) -> str | None:
     return None
 
 
-def narrow_listeners(address: str) -> None:
+def listening_sockets() -> frozenset[int]:
+    """Which sockets of this process listen, by inode: the numbers of files are used again."""
+    return frozenset(inode for inode, found in _sockets() if _listens(found))
+
+
+def narrow_listeners(address: str, *, but: Collection[int]) -> list[int]:
     """Let the sockets of this process that listen on all addresses hear only the interface that has this one.
 
     For libraries that cannot be told where to listen. Only Linux can do it after the fact; elsewhere nothing changes.
+
+    Args:
+        address: The address.
+        but: What is left alone: those of :func:`listening_sockets` before the library opened its own. Ray's may be among them,
+            which other hosts have to reach.
+
+    Returns:
+        The ports that hear all interfaces still, because the system does not let this process narrow them.
     """
     interface = interface_with(address)
     if interface is None or not hasattr(socket, "SO_BINDTODEVICE"):
-        return
+        return []
+    wide: list[int] = []
+    for inode, found in _sockets():
+        if inode in but or not _listens(found):
+            continue
+        is_bound = found.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).strip(b"\0")
+        if found.getsockname()[0] in ("0.0.0.0", "::") and not is_bound:
+            try:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
+            except PermissionError:  # Linux before 5.7 lets only root do it
+                wide.append(int(found.getsockname()[1]))
+    return wide
+
+
+def _listens(found: socket.socket) -> bool:
+    is_inet = found.family in (socket.AF_INET, socket.AF_INET6)
+    return is_inet and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def _sockets() -> Iterator[tuple[int, socket.socket]]:
+    """The sockets of this process, by inode. Each is open until the next is asked for."""
     for number in _open_numbers():
         try:
             found = socket.socket(fileno=os.dup(number))
         except OSError:  # no socket, or closed meanwhile
             continue
         with found:
-            is_inet = found.family in (socket.AF_INET, socket.AF_INET6)
-            if not is_inet or not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                continue
-            is_bound = found.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).strip(b"\0")
-            if found.getsockname()[0] in ("0.0.0.0", "::") and not is_bound:
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
+            yield os.fstat(found.fileno()).st_ino, found
 
 
 def _open_numbers() -> list[int]:

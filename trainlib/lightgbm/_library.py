@@ -31,7 +31,9 @@ def _patience_in(params: dict[str, Any]) -> Any:
 LIBRARY = Library(
     package="lightgbm",
     file="lib_lightgbm",
+    matrix="lightgbm.Dataset",
     columns=("weight", "init_score", "qid"),
+    arguments=("feature_name", "categorical_feature", "free_raw_data", "position"),
     taken={
         "data": "Pass datasets={...}",
         "label": "Pass label_column=...",

@@ -69,9 +69,10 @@ class LightGBMTrainer(BoostedTreesTrainer):
         Args:
             train_loop_per_worker: a training function of your own, instead of ``params`` and ``label_column``. With
                 :func:`get_network_params`, ``lightgbm.train`` in it trains on all workers together.
+                :class:`RayTrainReportCallback` reports its rounds.
             train_loop_config: what this function is called with.
-            params: LightGBM's parameters. The number of threads is that of the worker's CPUs. A parameter that LightGBM does not
-                know is an error. Where neither ``force_row_wise`` nor ``force_col_wise`` is given, histograms of up to 128
+            params: LightGBM's parameters. The number of threads is that of the worker's CPUs. A parameter, an objective or a metric
+                that LightGBM does not know is an error. Where neither ``force_row_wise`` nor ``force_col_wise`` is given, histograms of up to 128
                 columns are built row by row.
             label_column: the column to predict. All other columns are features.
             num_boost_round: how many rounds the model has in the end, with those of a checkpoint that it goes on from. Default: 10.
@@ -79,7 +80,8 @@ class LightGBMTrainer(BoostedTreesTrainer):
                 ``weight``, ``init_score`` and ``qid``, the query that a row belongs to, name columns, which then are features of no
                 dataset. With ``qid`` there is one worker: others would split queries.
             early_stopping_rounds: the training ends when a metric of a dataset other than ``train`` has not improved for so many
-                rounds. The model ends with the best round then. The metrics are those of all workers together.
+                rounds. The model ends with the best round then, and the last report has the metrics of that round. They are those of
+                all workers together.
             lightgbm_config: how the workers find each other.
             datasets: ``train``, and any others to evaluate after each round. All are split across the workers.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib._boosting.categories import categories_in, encoded, united
 from trainlib._boosting.early_stopping import EarlyStopping
 from trainlib._boosting.labels import require_fit
 from trainlib._boosting.rounds import Rounds, threads
@@ -13,14 +15,19 @@ from trainlib._boosting.table import LabelledTable, read_tables
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import DataError
 from trainlib.xgboost import _objectives as objectives
+from trainlib.xgboost._bins import max_bin_of
 from trainlib.xgboost._checkpoint import XGBoostCheckpoint
 from trainlib.xgboost._library import LIBRARY
+from trainlib.xgboost._served import categories_of
 
 if TYPE_CHECKING:
     import numpy as np
     import xgboost
 
 __all__ = ["boost_trees"]
+
+_OF_BINS = ("max_bin", "max_quantile_batches")
+"""Arguments that only a matrix of bins has."""
 
 
 def boost_trees(config: dict[str, Any]) -> dict[str, float]:
@@ -36,6 +43,9 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     LIBRARY.require_known_here(config["params"])  # where the package may be another version than the trainer's
     params = dict(config["params"])
     params.setdefault("nthread", params.pop("n_jobs", threads()))
+    given = config.get("dmatrix_params") or {}
+    if (bins := max_bin_of(params, given)) is not None:
+        params["max_bin"] = bins
     patience = config.get("early_stopping_rounds")
     starts_from = _model_of(session.get_checkpoint())
     done = starts_from.num_boosted_rounds() if starts_from is not None else 0
@@ -46,7 +56,8 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     tables = _read(config)
     read = time.perf_counter()
     waited = sum(table.waited_s for table in tables.values())
-    matrices = _matrices(tables, params, config.get("dmatrix_params") or {})
+    tables = _with_equal_categories(tables, starts_from)
+    matrices = _matrices(tables, params, given)
     built = time.perf_counter()
     xgboost.train(
         params,
@@ -74,6 +85,34 @@ def _read(config: dict[str, Any]) -> dict[str, LabelledTable]:
     return tables
 
 
+def _with_equal_categories(
+    tables: dict[str, LabelledTable], starts_from: xgboost.Booster | None
+) -> dict[str, LabelledTable]:
+    """The tables with one code for each category, on all ranks and in all datasets. XGBoost compares the codes of ranks as they are.
+
+    Args:
+        tables: This rank's rows, by dataset.
+        starts_from: The model that the training goes on from. Its categories keep their codes.
+
+    Raises:
+        DataError: there are categories that this model does not know.
+    """
+    from xgboost import collective
+
+    mine = categories_in(table.features for table in tables.values())
+    ranks = range(collective.get_world_size())
+    everyones = united([collective.broadcast(mine, rank) for rank in ranks])
+    kept = categories_of(starts_from) if starts_from is not None else {}
+    for name, known in ((name, values.tolist()) for name, values in kept.items() if values is not None):
+        if new := [each for each in everyones.get(name, ()) if each not in known]:
+            raise DataError(
+                f"the column {name!r} has {new[0]!r}, which the model of the checkpoint does not know. XGBoost cannot add categories to "
+                "a model: train a new one, or drop those rows"
+            )
+        everyones[name] = known
+    return {name: replace(table, features=encoded(table.features, everyones)) for name, table in tables.items()}
+
+
 def _matrices(
     tables: dict[str, LabelledTable], params: dict[str, Any], given: dict[str, dict[str, Any]]
 ) -> dict[str, xgboost.DMatrix]:
@@ -84,8 +123,10 @@ def _matrices(
     made: dict[str, xgboost.DMatrix] = {}
     for name, table in tables.items():
         more = {"nthread": params["nthread"], "enable_categorical": True, **given.get(name, {}), **_columns_of(table)}
-        if in_bins and name == "train" and "max_bin" in params:
-            more.setdefault("max_bin", params["max_bin"])
+        if not in_bins:
+            more = {what: value for what, value in more.items() if what not in _OF_BINS}
+        elif "max_bin" in params:
+            more["max_bin"] = params["max_bin"]
         if in_bins and name != "train":
             more["ref"] = made["train"]
         kind = xgboost.QuantileDMatrix if in_bins else xgboost.DMatrix

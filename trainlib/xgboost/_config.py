@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from trainlib._execution.backend import Backend, BackendConfig
-from trainlib._execution.network import addresses_of, narrow_listeners
+from trainlib._execution.network import addresses_of, listening_sockets, narrow_listeners
 from trainlib._execution.waiting import gather
 
 if TYPE_CHECKING:
@@ -105,8 +106,14 @@ def communicator() -> Iterator[None]:
     from xgboost import collective
 
     arguments, address = _joining
+    before = listening_sockets()
     collective.init(**arguments)
-    narrow_listeners(address)
+    if wide := narrow_listeners(address, but=before):
+        warnings.warn(
+            f"XGBoost listens on all addresses of this host, on port {', '.join(map(str, wide))}. Its workers need {address} only, but "
+            "before Linux 5.7 only root can narrow that: keep others from this port, or use a newer kernel",
+            stacklevel=2,
+        )
     try:
         yield
     except Exception:

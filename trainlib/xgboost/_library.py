@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from trainlib._boosting.library import Library
 from trainlib.errors import InvalidArgumentError
 from trainlib.xgboost import _objectives as objectives
+from trainlib.xgboost._bins import max_bin_of
 from trainlib.xgboost._unknown import require_known
 
 __all__ = ["LIBRARY"]
@@ -30,10 +32,26 @@ def _require_possible(params: dict[str, Any], patience: int | None) -> None:
     objectives.require_possible(params)
 
 
+def _require_consistent(params: dict[str, Any], given: Mapping[str, Mapping[str, Any]]) -> None:
+    max_bin_of(params, given)
+
+
 LIBRARY = Library(
     package="xgboost",
     file="libxgboost",
+    matrix="xgboost.QuantileDMatrix",
     columns=("weight", "base_margin", "label_lower_bound", "label_upper_bound", "qid"),
+    arguments=(
+        "missing",
+        "silent",
+        "feature_names",
+        "feature_types",
+        "nthread",
+        "max_bin",
+        "feature_weights",
+        "enable_categorical",
+        "max_quantile_batches",
+    ),
     taken={
         "data": "Pass datasets={...}",
         "label": "Pass label_column=...",
@@ -57,4 +75,5 @@ LIBRARY = Library(
     require_known=require_known,
     objective_in=lambda params: params.get("objective"),
     ranks=lambda params: str(params.get("objective")).startswith("rank:"),
+    require_consistent=_require_consistent,
 )

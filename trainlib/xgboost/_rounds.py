@@ -10,7 +10,7 @@ from trainlib._boosting.early_stopping import Score
 from trainlib._boosting.rounds import Rounds
 from trainlib.xgboost._checkpoint import XGBoostCheckpoint
 
-__all__ = ["ReportRounds"]
+__all__ = ["ReportRounds", "newest"]
 
 _HIGHER_IS_BETTER = ("auc", "aucpr", "pre", "map", "ndcg")
 
@@ -26,20 +26,27 @@ class ReportRounds(xgboost.callback.TrainingCallback):
         self._rounds = rounds
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        metrics = {
-            f"{dataset}-{metric}": values[-1]
-            for dataset, by_metric in evals_log.items()
-            for metric, values in by_metric.items()
-        }
+        metrics = newest(evals_log)
         scores = [Score(name, float(value), _higher_is_better(name)) for name, value in list(metrics.items())[-1:]]
         is_last = self._rounds.end_round(scores)
-        best = self._rounds.early_stopping
-        model.set_attr(  # a model that the training goes on from may have those of its own training
+        best = self._rounds.early_stopping if is_last else None
+        # A model that the training goes on from may have those of its own training. One that is saved before the end is measured, and
+        # predicts, with all of its rounds.
+        model.set_attr(
             best_iteration=str(best.best_round - 1) if best is not None else None,  # which counts from 0
             best_score=str(best.best_value(scores[0].name)) if best is not None else None,
         )
         self._rounds.report(metrics, lambda: XGBoostCheckpoint.from_model(model))
         return is_last
+
+
+def newest(evals_log: Any) -> dict[str, Any]:
+    """The metrics of the last round, as ``<dataset>-<metric>``, from those of all rounds."""
+    return {
+        f"{dataset}-{metric}": values[-1]
+        for dataset, by_metric in evals_log.items()
+        for metric, values in by_metric.items()
+    }
 
 
 def _higher_is_better(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 
@@ -16,8 +17,10 @@ from trainlib._boosting import table
 from trainlib._boosting.labels import Needs, require_fit
 from trainlib.errors import DataError, InvalidArgumentError
 from trainlib.lightgbm import LightGBMTrainer
+from trainlib.lightgbm._library import LIBRARY as LIGHTGBM
 from trainlib.lightgbm._params import ALIASES
 from trainlib.xgboost import XGBoostTrainer
+from trainlib.xgboost._library import LIBRARY as XGBOOST
 
 ROWS = pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]})
 GOOD = {"params": {}, "label_column": "y", "datasets": {"train": ROWS}}
@@ -56,6 +59,10 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, trainer):
             r"dmatrix_params\['train'\] of .* is 'w': pass a dict, e.g. .*'weight': 'w'",
         ),
         ({"dmatrix_params": {"train": {"weight": [1, 2]}}}, r"\['weight'\] is \[1, 2\]: pass the name of a column"),
+        (
+            {"dmatrix_params": {"train": {"wieght": "w"}}},
+            r"dmatrix_params\['train'\] has 'wieght', which is no argument of \w+.\w+. Did you mean 'weight'\?",
+        ),
         ({"dmatrix_params": {"train": {"label": "a"}}}, "has 'label', which .*Trainer sets. Pass label_column"),
         ({"dmatrix_params": {"train": {"group": [2]}}}, "has 'group', which .*Trainer sets. Name the column .* 'qid'"),
         (
@@ -131,12 +138,18 @@ def test_parameters_of_lightgbm_that_would_replace_what_the_trainer_sets(params,
         ({"n_estimators": 5}, "params has 'n_estimators'.*Pass num_boost_round="),
         ({"early_stopping_rounds": 5}, "Pass early_stopping_rounds=... to XGBoostTrainer"),
         ({"process_type": "update"}, "Pass a training function"),
+        ({"max_bin": 64}, r"max_bin is 64 in params, but 16 in dmatrix_params\['train'\]. .* Leave one of them out"),
         ({"objective": "rank:ndcg"}, "The objective rank:ndcg ranks the rows of each query.*'qid': 'query'"),
     ],
 )
 def test_parameters_of_xgboost_that_the_trainer_cannot_take(params, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        XGBoostTrainer(**{**GOOD, "params": params})
+        XGBoostTrainer(**{**GOOD, "params": params, "dmatrix_params": {"train": {"max_bin": 16}}})
+    XGBoostTrainer(**{**GOOD, "params": {"max_bin": "16"}, "dmatrix_params": {"train": {"max_bin": 16}}})
+    with pytest.raises(
+        InvalidArgumentError, match=r"max_bin is 'many' in dmatrix_params\['train'\]: pass a whole number"
+    ):
+        XGBoostTrainer(**GOOD, dmatrix_params={"train": {"max_bin": "many"}})
 
 
 def test_lightgbm_has_no_other_spellings():
@@ -144,6 +157,19 @@ def test_lightgbm_has_no_other_spellings():
 
     aliases = _ConfigAliases._get_all_param_aliases()
     assert {name: {name, *known} for name, known in ALIASES.items()} == {name: set(aliases[name]) for name in ALIASES}
+
+
+def test_the_matrices_of_both_libraries_have_no_other_arguments():
+    import lightgbm
+    import xgboost
+
+    for library, kind in ((LIGHTGBM, lightgbm.Dataset), (XGBOOST, xgboost.QuantileDMatrix)):
+        assert library.matrix == f"{library.package}.{kind.__name__}"
+        theirs = {name for name in inspect.signature(kind.__init__).parameters if name != "self"}
+        assert {*library.arguments, *library.columns, *library.taken} - {"qid"} == theirs - {"qid"}
+        assert len({*library.arguments, *library.columns, *library.taken}) == sum(
+            map(len, (library.arguments, library.columns, library.taken))
+        ), "each is in one of them"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +193,7 @@ def test_files_without_the_label_or_with_too_few_rows_are_found_before_anything_
     few = trainer(
         params={},
         label_column="y",
-        datasets={"train": ROWS, "valid": str(tmp_path / "rows.parquet")},
+        datasets={"train": pd.concat([ROWS, ROWS]), "valid": str(tmp_path / "rows.parquet")},
         scaling_config=ScalingConfig(num_workers=3),
     )
     with pytest.raises(DataError, match=r"'valid' .* has only 2 row\(s\) for 3 workers"):
@@ -201,6 +227,11 @@ def test_columns_that_are_no_numbers_are_named_with_what_to_do():
     table._require_features(category, "some rows", categories=True)
     with pytest.raises(DataError, match="the column 'city'"):
         table._require_features(category, "some rows", categories=False)
+    numbered = pa.table({"city": pa.array([7, 8]).dictionary_encode()})
+    with pytest.raises(
+        DataError, match=r"'city' of some rows has categories of type int64. Categories have to be text"
+    ):
+        table._require_features(numbered, "some rows", categories=True)
     with pytest.raises(DataError, match="some rows has no columns besides the label"):
         table._require_features(pa.table({}), "some rows", categories=True)
     with pytest.raises(DataError, match=r"the label has type string. Trees need numbers: encode it"):
@@ -208,6 +239,18 @@ def test_columns_that_are_no_numbers_are_named_with_what_to_do():
     with pytest.raises(DataError, match="the label is missing in 2 of the 4 rows of rank 1"):
         table._numbers(pa.chunked_array([[1.0, None], [float("nan"), 2.0]]), "the label", 1)
     assert table._numbers(pa.chunked_array([[True], [False]]), "the label", 0).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("is_tensor", [True, False])
+def test_a_column_of_arrays_is_no_matter_of_encoding(is_tensor):
+    import ray.data.extensions as of_ray
+
+    arrays = np.eye(2)
+    column = of_ray.ArrowTensorArray.from_numpy(arrays) if is_tensor else pa.array(arrays.tolist())
+    with pytest.raises(
+        DataError, match=r"'f' of some rows has arrays. Trees need one number per column: leave the Concatenator out"
+    ):
+        table._require_features(pa.table({"f": column}), "some rows", categories=True)
 
 
 def xgboost_with(**more):
@@ -235,11 +278,85 @@ def test_parameters_that_a_library_does_not_know_are_found_without_importing_it(
         LightGBMTrainer(**{**GOOD, "params": {**good, "max_dept": 3}}).inspect_data()
 
 
+def lightgbm_with(**params):
+    return LightGBMTrainer(**{**GOOD, "params": params})
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"metric": "acu"}, "LightGBM does not know the metric 'acu' in params"),
+        ({"metrics": ["auc", "acu"], "objective": "binary"}, "does not know the metric 'acu'"),
+        ({"metric": "auc,binary_loglos"}, "does not know the metric 'binary_loglos'"),
+        ({"metric": "auc, l2"}, "does not know the metric ' l2'"),
+        ({"metric_types": {"auc": 1}}, "metric_types is {'auc': 1}: pass a number, a text or a list"),
+        ({"metric": "auc", "objective": "softmax", "num_class": 3}, "Multiclass objective and metrics don't match"),
+        (
+            {"objective": "binry"},
+            "LightGBM does not accept objective='binry' in params: Unknown objective type name: binry",
+        ),
+        ({"loss": "binry", "eta": 0.1}, "does not accept loss='binry'"),
+        ({"num_leaves": "many"}, "does not accept num_leaves='many' in params: .* should be of type int, got \"many\""),
+        ({"num_leaves": 31.0}, r"does not accept num_leaves=31\.0"),
+        ({"num_leaves": 1}, r"does not accept num_leaves=1 in params: Check failed: \(num_leaves\) > \(1\)$"),
+        ({"eta": "fast", "num_leaves": 8}, "does not accept eta='fast'"),
+        ({"boosting": "drat"}, "does not accept boosting='drat' in params: Unknown boosting type drat"),
+        ({"extra_trees": "maybe"}, "does not accept extra_trees='maybe'"),
+    ],
+)
+def test_values_that_lightgbm_does_not_take(params, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        lightgbm_with(**params).inspect_arguments()
+
+
+_METRICS = (
+    "l1 l2 rmse quantile mape huber fair poisson gamma gamma_deviance tweedie r2 ndcg map auc average_precision binary_logloss "
+    "binary_error cross_entropy cross_entropy_lambda kullback_leibler mae mse xentropy kldiv rank_xendcg None AUC"
+)
+
+
+def test_values_that_lightgbm_takes_are_not_refused_and_nothing_is_said_of_them(capfd):
+    lightgbm_with(metric=_METRICS.split()).inspect_arguments()
+    lightgbm_with(metric=_METRICS.replace(" ", ","), verbosity=2).inspect_arguments()
+    for objective in (
+        "regression",
+        "mae",
+        "huber",
+        "fair",
+        "poisson",
+        "quantile",
+        "mape",
+        "gamma",
+        "tweedie",
+        "binary",
+    ):
+        lightgbm_with(objective=objective, metric="").inspect_arguments()
+    for objective in ("multiclass", "ova"):
+        several = ["multi_logloss", "multi_error", "auc_mu"]
+        lightgbm_with(objective=objective, num_class=5, metric=several).inspect_arguments()
+    for objective in ("cross_entropy", "cross_entropy_lambda", "rank_xendcg", "lambdarank"):
+        LIGHTGBM.require_known_here({"objective": objective})
+    lightgbm_with(
+        monotone_constraints=[1, 0],
+        cat_feature=[3],
+        device="cuda",
+        metric=None,
+        eval_at=(1, 5),
+        feature_contri=np.ones(2),
+    ).inspect_arguments()
+    lightgbm_with(
+        boosting="rf", bagging_freq=1, bagging_fraction=0.5, num_threads=1, linear_tree=False
+    ).inspect_arguments()
+    lightgbm_with(verbose=2, n_jobs=2).inspect_arguments()
+    assert capfd.readouterr() == ("", "")
+
+
 def test_neither_library_is_imported_for_that():
     script = """
 import sys, pandas
 from trainlib.lightgbm import LightGBMTrainer
 from trainlib.xgboost import XGBoostTrainer
+from trainlib.xgboost._library import LIBRARY as XGBOOST
 rows = {"train": pandas.DataFrame({"a": [1.0], "y": [0]})}
 for trainer in (LightGBMTrainer, XGBoostTrainer):
     try:

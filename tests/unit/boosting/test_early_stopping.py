@@ -62,6 +62,21 @@ def test_xgboost_ends_where_its_own_early_stopping_would(alone, metrics):
     assert [checkpoint is not None for _, checkpoint in alone.reports] == [False] * (rounds.done - 1) + [True]
     model = alone.reports[-1][1].get_model()
     assert (model.best_iteration, model.best_score) == (bare.best_iteration, pytest.approx(bare.best_score))
+    last, best = alone.reports[-1][0], alone.reports[bare.best_iteration][0]
+    assert last == best, "the model is recorded with what it was measured at"
+    assert last[f"valid-{metrics[-1]}"] == pytest.approx(bare.best_score)
+
+
+def test_a_model_that_is_saved_on_the_way_has_the_rounds_that_it_was_measured_with(alone):
+    alone.checkpoint_config = CheckpointConfig(checkpoint_frequency=1)
+    train, valid = xgboost.DMatrix(ROWS, LABELS), xgboost.DMatrix(VALID, VALID_LABELS)
+    params = {"objective": "binary:logistic", "nthread": 1}
+    evals = [(train, "train"), (valid, "valid")]
+    callbacks = [ReportRounds(Rounds(100, 0, EarlyStopping(4)))]
+    xgboost.train(params, train, 100, evals=evals, callbacks=callbacks, verbose_eval=False)
+    *before, last = [checkpoint.get_model() for _, checkpoint in alone.reports]
+    assert [each.attr("best_iteration") for each in before] == [None] * len(before)
+    assert last.best_iteration == len(before) - 4
 
 
 @pytest.mark.parametrize("only_first", [False, True])
@@ -90,6 +105,22 @@ def test_lightgbm_ends_where_its_own_early_stopping_would(only_first, total):
     assert (ended[-1], any(ended[:-1])) == (total == 100, False)
     assert stopping.best_round == bare.best_iteration
     assert lightgbm_boost.canonical({"early_stopping": 4}) == {"early_stopping_round": 4}
+
+
+def test_the_last_report_has_the_metrics_of_the_round_that_ends_the_training_whichever_metric_that_is(alone, tmp_path):
+    alone.checkpoint_config = CheckpointConfig(checkpoint_frequency=3)
+    curves = {"valid-auc": [0.5, 0.6, 0.7, 0.8, 0.9], "valid-loss": [1.0, 0.4, 0.5, 0.6, 0.7]}
+
+    def go_on(rounds: Rounds, until: int) -> None:
+        while rounds.left and rounds.done < until:
+            metrics = {name: values[rounds.done] for name, values in curves.items()}
+            rounds.end_round([Score(name, value, name == "valid-auc") for name, value in metrics.items()])
+            rounds.report(metrics, lambda: saved(alone, tmp_path / str(rounds.done)))
+
+    go_on(Rounds(10, 0, EarlyStopping(3)), 3)
+    go_on(Rounds(10, 3, EarlyStopping(3)), 5)  # another attempt, which has not seen the best round
+    assert [metrics["valid-loss"] for metrics, _ in alone.reports] == [1.0, 0.4, 0.5, 0.6, 0.4]
+    assert alone.reports[-1][0] == {"valid-auc": 0.6, "valid-loss": 0.4}
 
 
 def saved(alone: Alone, folder) -> Checkpoint:

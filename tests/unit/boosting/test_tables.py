@@ -82,3 +82,24 @@ def test_both_libraries_rank_as_they_do_with_groups_of_their_own():
     )
     with pytest.raises(DataError, match="the weights of the dataset 'train' differ within a query"):
         _columns_of(uneven)
+
+
+@pytest.mark.parametrize("where", ["params", "dmatrix_params"])
+@pytest.mark.parametrize("method", ["hist", "approx"])
+def test_the_model_and_the_matrices_of_all_datasets_have_as_many_bins_wherever_it_is_said(where, method):
+    import xgboost
+
+    from trainlib.xgboost._bins import max_bin_of
+    from trainlib.xgboost._boost import _matrices
+
+    rows = pa.table({"a": np.random.default_rng(0).normal(size=300), "y": np.arange(300) % 2})
+    read = {name: labelled(name, rows, "y", {}) for name in ("train", "valid")}
+    params = {"nthread": 1, "tree_method": method, **({"max_bin": 16} if where == "params" else {})}
+    given = {"train": {"max_bin": 16}} if where == "dmatrix_params" else {}
+    params["max_bin"] = max_bin_of(params, given)
+    assert params["max_bin"] == 16
+    made = _matrices(read, params, given)
+    xgboost.train(params, made["train"], 2, evals=[(each, name) for name, each in made.items()], verbose_eval=False)
+    if method == "hist":
+        assert [each.get_quantile_cut()[1].size for each in made.values()] == [17, 17]
+    assert max_bin_of({}, {"valid": {"missing": 0}}) is None

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import xgboost
 import yaml
 from ray.data.preprocessors import Chain, Concatenator, LabelEncoder, StandardScaler
 from sklearn.ensemble import RandomForestClassifier
@@ -28,6 +29,7 @@ from trainlib._serving.files import model_code, put_model_files, requirements
 from trainlib.lightgbm import LightGBMCheckpoint
 from trainlib.sklearn import SklearnCheckpoint
 from trainlib.torch import TorchCheckpoint
+from trainlib.xgboost import XGBoostCheckpoint
 
 ROWS = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [0.5, 0.25, 0.0]})
 
@@ -60,11 +62,16 @@ def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_pat
     of_sklearn = saved(SklearnCheckpoint.from_estimator(forest), str(tmp_path), "m-3")
     boosted = lightgbm.train({"min_data_in_leaf": 1, "verbose": -1}, lightgbm.Dataset(ROWS, labels), 2)
     of_lightgbm = saved(LightGBMCheckpoint.from_model(boosted), str(tmp_path), "m-4")
+    cities = pd.DataFrame({"y": ROWS["y"], "city": ["Ulm", "Bonn", "Ulm"]})
+    matrix = xgboost.DMatrix(cities.assign(city=cities["city"].astype("category")), labels, enable_categorical=True)
+    categorical = xgboost.train({"min_child_weight": 0}, matrix, 2)
+    of_xgboost = saved(XGBoostCheckpoint.from_model(categorical), str(tmp_path), "m-5")
     roots = {}
-    for each in (plain, of_sklearn, of_lightgbm, preprocessed):
+    for each in (plain, of_sklearn, of_lightgbm, of_xgboost, preprocessed):
         assert put_model_files(each, "run-1") is None
         roots[each.model_id] = str(Path(each.location).parent)
-    both, (before, *_, after) = predictions_without_trainlib(dict.fromkeys(roots.values(), ROWS))
+    rows = {root: cities if name == "m-5" else ROWS for name, root in roots.items()}
+    both, (before, *_, after) = predictions_without_trainlib(rows)
     assert "ray" not in before, "only a preprocessor of Ray's needs it"
     assert "ray" in after
     expected = linear().eval()(torch.tensor(ROWS.to_numpy(dtype=np.float32))).detach().numpy()
@@ -79,6 +86,7 @@ def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_pat
         of_sklearn, ROWS[["y", "x"]].assign(label=1)
     )
     np.testing.assert_allclose(both[roots["m-4"]], boosted.predict(ROWS))
+    np.testing.assert_allclose(both[roots["m-5"]], categorical.predict(matrix), err_msg="categories come as text")
     labelled = ROWS.assign(label=["yes", "no", "yes"])
     assert predicted_by_trainlib(preprocessed, labelled) == both[roots["m-2"]], "labels are not in the way"
 

@@ -1,0 +1,98 @@
+"""A category has the same code on all ranks and in all datasets, whatever each of them has seen."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import xgboost
+from xgboost import collective
+from xgboost.tracker import RabitTracker
+
+from trainlib._boosting.categories import categories_in, encoded, united
+from trainlib._boosting.table import LabelledTable
+from trainlib._serving.checkpoints import loader_of
+from trainlib.errors import DataError
+from trainlib.xgboost import XGBoostCheckpoint
+from trainlib.xgboost._boost import _matrices, _with_equal_categories
+
+RNG = np.random.default_rng(0)
+CITIES = RNG.choice(["Ulm", "Bonn", "Kiel", "Rom"], size=400)
+SHARES = (np.isin(CITIES, ["Ulm", "Rom"]), np.isin(CITIES, ["Bonn", "Kiel"]))
+"""No city is in both."""
+LABELS = np.isin(CITIES, ["Ulm", "Kiel"]).astype("float32")
+PARAMS = {"objective": "binary:logistic", "nthread": 1}
+
+
+def table_of(cities, dataset: str = "train") -> LabelledTable:
+    """In two chunks, as the blocks of a dataset are, of which each has its own dictionary."""
+    half = len(cities) // 2
+    column = pa.chunked_array([pa.array(part).dictionary_encode() for part in (cities[:half], cities[half:])])
+    labels = np.isin(cities, ["Ulm", "Kiel"]).astype("float32")
+    return LabelledTable(dataset, pa.table({"city": column}), labels, {})
+
+
+def test_all_datasets_have_the_sorted_union_of_all_categories():
+    features = {
+        "train": pa.table({"city": pa.array(["Ulm", None, "Bonn"]).dictionary_encode(), "a": [1, 2, 3]}),
+        "valid": pa.table({"city": pa.array(["Kiel"], pa.large_string()).dictionary_encode(), "a": [4]}),
+    }
+    mine = categories_in(features.values())
+    assert {name: sorted(values) for name, values in mine.items()} == {"city": ["Bonn", "Kiel", "Ulm"]}
+    everyones = united([mine, {"city": ["Rom", "Ulm"]}])
+    assert everyones == {"city": ["Bonn", "Kiel", "Rom", "Ulm"]}
+    for table in features.values():
+        made = encoded(table, everyones)
+        assert made.to_pydict() == table.to_pydict()
+        assert made["city"].chunk(0).dictionary.to_pylist() == everyones["city"]
+    assert encoded(features["train"], everyones).column_names == ["city", "a"]
+
+
+def test_ranks_that_have_seen_different_categories_train_the_model_of_one_process():
+    tracker = RabitTracker(n_workers=2, host_ip="127.0.0.1", sortby="task")
+    tracker.start()
+    trained: dict[int, xgboost.Booster] = {}
+
+    def train(rank: int) -> None:
+        collective.init(**tracker.worker_args(), dmlc_task_id=str(rank))
+        read = {"train": table_of(CITIES[SHARES[rank]])}
+        if rank == 0:  # what another dataset has counts too
+            read["valid"] = table_of(np.array(["Ulm", "Wien"]), "valid")
+        else:
+            read["valid"] = table_of(np.array(["Kiel", "Kiel"]), "valid")
+        made = _matrices(_with_equal_categories(read, None), PARAMS, {})
+        evals = [(each, name) for name, each in made.items()]
+        trained[rank] = xgboost.train(PARAMS, made["train"], 4, evals=evals, verbose_eval=False)
+        collective.finalize()
+
+    ranks = [threading.Thread(target=train, args=(rank,)) for rank in range(2)]
+    for each in ranks:
+        each.start()
+    for each in ranks:
+        each.join(60)
+    tracker.free()
+    bare = xgboost.DMatrix(pd.DataFrame({"city": pd.Categorical(CITIES)}), LABELS, enable_categorical=True)
+    expected = xgboost.train(PARAMS, bare, 4).predict(bare)
+    for model in trained.values():
+        with XGBoostCheckpoint.from_model(model).as_directory() as folder:
+            predict = loader_of("xgboost")(folder)
+        np.testing.assert_allclose(predict(pd.DataFrame({"city": CITIES})), expected, atol=1e-5)
+        assert len(predict(pd.DataFrame({"city": ["Wien"]}))) == 1, "which 'valid' of rank 0 has"
+
+
+def test_a_training_that_goes_on_from_a_model_keeps_its_categories():
+    read = _with_equal_categories({"train": table_of(CITIES)}, None)
+    model = xgboost.train(PARAMS, _matrices(read, PARAMS, {})["train"], 2)
+    fewer = CITIES[CITIES != "Bonn"]
+    again = _with_equal_categories({"train": table_of(fewer)}, model)
+    assert again["train"].features["city"].chunk(0).dictionary.to_pylist() == ["Bonn", "Kiel", "Rom", "Ulm"]
+    more = xgboost.train(PARAMS, _matrices(again, PARAMS, {})["train"], 2, xgb_model=model)
+    assert more.num_boosted_rounds() == 4
+    new = np.array(["Aachen", "Ulm"])
+    with pytest.raises(
+        DataError, match="the column 'city' has 'Aachen', which the model of the checkpoint does not know"
+    ):
+        _with_equal_categories({"train": table_of(new)}, model)
