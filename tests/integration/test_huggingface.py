@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trainlib import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
+from trainlib import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
 from trainlib.flows import predict
 from trainlib.huggingface import AccelerateTrainer, TransformersCheckpoint, TransformersTrainer
 from trainlib.torch import TorchTrainer
@@ -270,36 +270,83 @@ def fit_with_accelerate(config: dict[str, Any]) -> None:
     accelerator = Accelerator()
     torch.manual_seed(accelerator.process_index)  # the ranks start with different weights
     network = torch.nn.Linear(2, 1)
+    checkpoint = session.get_checkpoint()
+    done = checkpoint.to_dict() if checkpoint is not None else {"steps": 0, "weights": network.state_dict()}
+    network.load_state_dict(done["weights"])
     model, optimizer = accelerator.prepare(network, torch.optim.SGD(network.parameters(), lr=0.1))
-    for _ in range(3):
+    for step in range(done["steps"] + 1, 4):
+        if step == 3 and config["dies"]:
+            die_once()
         optimizer.zero_grad()
-        features = torch.full((4, 2), float(accelerator.process_index + 1))
-        accelerator.backward(model(features).pow(2).mean())
+        accelerator.backward(model(told_features(accelerator.process_index)).pow(2).mean())
         optimizer.step()
-    weights = accelerator.gather(network.weight.detach().flatten()).reshape(2, -1)
-    session.report(
-        {
+        weights = accelerator.gather(network.weight.detach().flatten()).reshape(2, -1)
+        metrics = {
             "processes": accelerator.num_processes,
             "are_equal": int(torch.equal(weights[0], weights[1])),
             "precision": accelerator.mixed_precision,
-            "steps": accelerator.gradient_accumulation_steps,
+            "step": step,
         }
-    )
+        saved = {"steps": step, "weights": network.state_dict()}
+        session.report(metrics, checkpoint=Checkpoint.from_dict(saved))
 
 
-def test_accelerate_is_told_what_a_file_says_except_who_trains(tmp_path):
+def told_features(rank: int) -> Any:
+    import torch
+
+    return torch.full((4, 2), float(rank + 1))
+
+
+def die_once() -> None:
+    """Rank 1 is killed in the first attempt, once rank 0's second checkpoint is kept."""
+    if session.get_world_rank() == 1 and session.get_context().attempt == 1:
+        while not Path(session.get_trial_dir(), "checkpoints", "checkpoint_000001").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_accelerate_is_told_what_a_file_says_except_who_trains(tmp_path, curve):
+    """Also after a worker is lost: the training goes on where it was."""
+    import torch
+
     file = tmp_path / "accelerate.yaml"
     file.write_text(
         "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_CPU\nmixed_precision: bf16\nnum_machines: 3\n"
         "num_processes: 12\nmachine_rank: 2\nmain_process_ip: 192.0.2.1\nmain_process_port: 1\nuse_cpu: false\n"
     )
     expected = {"processes": 2, "are_equal": 1, "precision": "bf16"}
-    result = AccelerateTrainer(fit_with_accelerate, accelerate_config=file, scaling_config=TWO).fit()
+    result = AccelerateTrainer(
+        fit_with_accelerate,
+        train_loop_config={"dies": True},
+        accelerate_config=file,
+        scaling_config=TWO,
+        run_config=RunConfig(failure_config=FailureConfig(max_failures=1)),
+    ).fit()
     assert result.metrics.items() >= expected.items()
-    plain = AccelerateTrainer(fit_with_accelerate, scaling_config=TWO).fit()
+    assert result.attempts == 2
+    assert curve(result.run_id, "step") == [(1, 1), (2, 2), (3, 3)]
+    torch.manual_seed(0)
+    network = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        for rank in (0, 1):
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = network(told_features(rank)).float().pow(2).mean()
+            (loss / 2).backward()
+        optimizer.step()
+    trained = result.checkpoint.to_dict()["weights"]["weight"]
+    np.testing.assert_allclose(trained, network.weight.detach(), rtol=1e-3)
+    config = {"dies": False}
+    plain = AccelerateTrainer(fit_with_accelerate, train_loop_config=config, scaling_config=TWO).fit()
     assert plain.metrics.items() >= {**expected, "precision": "no"}.items(), "the file of another training is forgotten"
-    with pytest.raises(TrainingFailedError, match=r"cannot use accelerate_config: It had unknown keys .*precison"):
-        AccelerateTrainer(fit_with_accelerate, accelerate_config={"mixed_precison": "bf16"}, scaling_config=TWO).fit()
+    with pytest.raises(TrainingFailedError, match=r"cannot use accelerate_config: .*int8"):
+        AccelerateTrainer(
+            fit_with_accelerate,
+            train_loop_config=config,
+            accelerate_config={"mixed_precision": "int8"},
+            scaling_config=TWO,
+        ).fit()
 
 
 def fit_sharded(config: dict[str, Any]) -> None:
@@ -349,19 +396,31 @@ def returns_nothing(train_dataset, eval_dataset):
     return None
 
 
+def has_rows(train_dataset, eval_dataset):
+    raise AssertionError("it is called only if each worker has rows")
+
+
 def has_no_data(train_dataset, eval_dataset):
     import transformers
 
     return transformers.Trainer(model=small_model(), args=arguments())
 
 
+def filtered() -> Any:
+    """A dataset whose rows are known only once it is read."""
+    import ray
+
+    return ray.data.from_pandas(tokens(ROWS)).filter(lambda row: row["row"] == 0)
+
+
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "datasets", "message"),
     [
-        (returns_nothing, "returns_nothing returned a NoneType: it has to return the transformers.Trainer"),
-        (has_no_data, "that has_no_data returned has no train_dataset"),
+        (returns_nothing, None, "returns_nothing returned a NoneType: it has to return the transformers.Trainer"),
+        (has_no_data, None, "that has_no_data returned has no train_dataset"),
+        (has_rows, {"train": filtered}, "the dataset 'train' has no rows for one of the workers.*use fewer workers"),
     ],
 )
-def test_a_function_that_builds_no_trainer_is_named(make, message):
+def test_a_function_that_builds_no_trainer_or_has_no_rows_for_it_is_named(make, datasets, message):
     with pytest.raises(TrainingFailedError, match=message):
-        TransformersTrainer(make, scaling_config=TWO).fit()
+        TransformersTrainer(make, scaling_config=TWO, datasets=datasets).fit()

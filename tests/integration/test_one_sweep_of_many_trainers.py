@@ -148,11 +148,12 @@ def test_one_pipeline_compares_frameworks_and_promotes_the_best(folder, registry
         run.data.params["trainer"]: run.data.metrics[METRIC] for run in runs_in_one_table(compared.sweep, registry)
     }
     assert compared.best == {"trainer": "SklearnTrainer"}
-    assert compared.decision.new == pytest.approx(max(scores.values())) == pytest.approx(scores["SklearnTrainer"])
+    assert max(scores, key=scores.__getitem__) == "SklearnTrainer"
+    assert compared.decision.new == pytest.approx(scores["SklearnTrainer"])
     assert compared.decision.is_promoted
 
     alone = pipeline(trainer=weak, **common)
-    assert alone.decision.new == pytest.approx(scores["XGBoostTrainer"]) < compared.decision.new
+    assert alone.decision.new == pytest.approx(scores["XGBoostTrainer"])
     assert not alone.decision.is_promoted
     assert str(registry.get_model_version_by_alias("cancer of all", "best").version) == compared.version.version
     versions = registry.search_model_versions("name = 'cancer of all'")

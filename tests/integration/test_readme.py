@@ -57,6 +57,18 @@ def test_the_scikit_learn_example_runs():
     assert hasattr(names["estimator"], "coef_")
 
 
+def test_the_transformers_example_runs():
+    names = run_example("TransformersTrainer(")
+    assert names["result"].metrics["eval_loss"] < 3.4  # at first, all of 32 tokens are as likely
+    assert type(names["model"]).__name__ == "GPT2LMHeadModel"
+
+
+def test_the_accelerate_example_runs(capsys):
+    names = run_example("AccelerateTrainer(")
+    assert names["result"].metrics["loss"] < 3.4
+    assert "GPT2LMHeadModel" in capsys.readouterr().out
+
+
 def test_the_reinforcement_learning_example_runs(capsys):
     names = run_example("RLTrainer(")
     assert names["result"].metrics["training_iteration"] == 2

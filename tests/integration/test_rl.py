@@ -19,7 +19,7 @@ from gymnasium.spaces import Box, Discrete
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from tests.without_trainlib import predictions_without_trainlib
-from trainlib import FailureConfig, RunConfig, ScalingConfig, session
+from trainlib import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, session
 from trainlib._registry.models import promote_checkpoint
 from trainlib._registry.store import current_store
 from trainlib.flows import predict
@@ -159,6 +159,7 @@ def steps(count: int) -> pd.DataFrame:
 
 
 def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_without_trainlib(registry, tmp_path):
+    """It is stopped at an iteration that is not due, and saved all the same."""
     result = RLTrainer(
         "BC",
         config={
@@ -169,7 +170,11 @@ def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_withou
             "dataset_num_iters_per_learner": 20,
         },
         datasets={"train": steps(2000)},
-        run_config=RunConfig(stop={"training_iteration": 3}, runtime_env=WITHOUT_TENSORFLOW),
+        run_config=RunConfig(
+            stop={"training_iteration": 3},
+            checkpoint_config=CheckpointConfig(checkpoint_frequency=2, checkpoint_at_end=True),
+            runtime_env=WITHOUT_TENSORFLOW,
+        ),
     ).fit()
     assert result.rows == {"train": [[2000]]}, "written once"
     act = load(result.checkpoint.path)
@@ -177,7 +182,10 @@ def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_withou
 
     experiment = registry.get_run(result.run_id).info.experiment_id
     saved = registry.search_logged_models([experiment], filter_string=f"source_run_id = '{result.run_id}'")
-    promote_checkpoint(saved[0].model_id, "pushes")
+    models = {int(each.tags["trainlib.iteration"]): each for each in saved}
+    assert sorted(models) == [2, 3]
+    assert models[3].model_id in result.checkpoint.path
+    promote_checkpoint(models[3].model_id, "pushes")
     rows = pd.DataFrame([[0, 0, 2, 0], [0, 0, -2, 0]], columns=["x", "v", "angle", "spin"])
     store = {"MLFLOW_TRACKING_URI": current_store().uri}
     elsewhere, _ = predictions_without_trainlib(

@@ -112,7 +112,7 @@ def test_a_retry_starts_over_and_leaves_one_run_and_one_curve(tmp_path, registry
     assert result.checkpoint.get_estimator().thread_count == 7
 
 
-def test_a_label_that_is_missing_or_lacks_values_is_named():
+def test_a_label_that_is_missing_lacks_values_or_is_no_class_is_named():
     """Of a dataset that only the worker sees."""
     import ray
 
@@ -120,6 +120,7 @@ def test_a_label_that_is_missing_or_lacks_values_is_named():
     for label, why in {
         "labels": "has no column 'labels'. label_column must be one of",
         "target": "the label 'target' of the dataset 'train' is missing in 2 of its 400 rows",
+        "mean_area": "LogisticRegression is a classifier, but the label 'mean_area' of .* has continuous values",
     }.items():
         trainer = SklearnTrainer(
             LogisticRegression(), label_column=label, datasets={"train": rows}, run_config=RunConfig(verbose=0)

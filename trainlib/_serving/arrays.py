@@ -15,16 +15,22 @@ if TYPE_CHECKING:
 def as_frame(given: Any) -> pd.DataFrame:
     """Rows as a DataFrame of their own, which may be changed. An array becomes columns 0, 1, ...; images one column of arrays.
 
+    In a dict, an array with several values for each row becomes one column of arrays.
+
     Example:
         >>> import numpy as np
         >>> as_frame(np.zeros((2, 3))).shape, as_frame({"x": [1.0]}).columns.tolist(), as_frame(np.zeros((2, 8, 8))).shape
         ((2, 3), ['x'], (2, 1))
+        >>> as_frame({"input_ids": np.zeros((2, 3))}).shape
+        (2, 1)
     """
     import numpy as np
     import pandas as pd
 
     if isinstance(given, np.ndarray) and given.ndim > 2:
         return pd.DataFrame({"data": list(given)})
+    if isinstance(given, dict):
+        given = {name: list(each) if np.ndim(each) > 1 else each for name, each in given.items()}
     return pd.DataFrame(given).copy()
 
 

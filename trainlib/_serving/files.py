@@ -13,6 +13,7 @@ from trainlib import _storage as storage
 from trainlib._distributions import distribution_of, version_of
 from trainlib._registry.retention import SavedCheckpoint
 from trainlib._serving.checkpoints import served_module, why_not_of_kind, why_not_served
+from trainlib._serving.pickled import distributions_in
 from trainlib._serving.preprocessing import DICT_FILE, PREPROCESSOR_FILE
 from trainlib.checkpoint import Checkpoint
 
@@ -23,6 +24,8 @@ MLFLOW_FILE = "MLmodel"
 CODE_FOLDER = "code"
 _REQUIREMENTS = "requirements.txt"
 _PYTHON_ENV = "python_env.yaml"
+_PICKLED_MODEL = "model.pkl"
+"""What a SklearnCheckpoint has its estimator in."""
 _HERE = "trainlib._serving"
 _COPIED = {"__init__": f"{_HERE}.loader", "preprocessing": f"{_HERE}.preprocessing", "arrays": f"{_HERE}.arrays"}
 """What a model's code consists of, besides the room's own module."""
@@ -46,13 +49,11 @@ def put_model_files(saved: SavedCheckpoint, run_id: str) -> str | None:
         if (problem := why_not_served(saved.kind, folder)) is not None:
             return problem
         needs_ray = _has_preprocessor(Path(folder))
+        packages = _packages_for(saved.kind, Path(folder))
     code = model_code(saved.kind)
     package = f"trainlib_served_{hashlib.sha256(repr(sorted(code.items())).encode()).hexdigest()[:10]}"
     files = {f"{CODE_FOLDER}/{package}/{name}.py": text for name, text in code.items()}
-    room = rooms.load(saved.kind)
-    files[_REQUIREMENTS] = "".join(
-        f"{each}\n" for each in requirements(room.served_packages or room.packages, needs_ray=needs_ray)
-    )
+    files[_REQUIREMENTS] = "".join(f"{each}\n" for each in requirements(packages, needs_ray=needs_ray))
     files[_PYTHON_ENV] = _python_env()
     files[MLFLOW_FILE] = _mlmodel(saved.model_id, run_id, package, checkpoint)
     storage.put_files(root, {name: text.encode() for name, text in files.items()})
@@ -81,6 +82,14 @@ def _has_preprocessor(folder: Path) -> bool:
     """Whether there is one of Ray's in a checkpoint. A dict is not unpickled for that: the names of classes stand in it."""
     whole = folder / DICT_FILE
     return (folder / PREPROCESSOR_FILE).exists() or (whole.exists() and b"ray.data" in whole.read_bytes())
+
+
+def _packages_for(kind: str, folder: Path) -> tuple[str, ...]:
+    """What loading a checkpoint imports. An estimator like scikit-learn's may be of another library, such as XGBoost."""
+    room = rooms.load(kind)
+    named = room.served_packages or room.packages
+    pickled = folder / _PICKLED_MODEL
+    return (*named, *(distributions_in(pickled, named) if pickled.exists() else []))
 
 
 def requirements(packages: Iterable[str], *, needs_ray: bool) -> list[str]:

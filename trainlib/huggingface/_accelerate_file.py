@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from trainlib._ray_objects import described, kind_of
 from trainlib.config import ScalingConfig
 from trainlib.errors import InvalidArgumentError
 
-__all__ = ["TOPOLOGY", "require_usable", "settings_in"]
+__all__ = ["TOPOLOGY", "require_known", "require_usable", "settings_in"]
 
 TOPOLOGY = (
     "compute_environment",
@@ -32,6 +33,24 @@ TOPOLOGY = (
     "use_cpu",
 )
 """What follows from the workers, whatever a file says."""
+
+_USUAL = frozenset(
+    {
+        *TOPOLOGY,
+        "debug",
+        "deepspeed_config",
+        "distributed_type",
+        "downcast_bf16",
+        "dynamo_backend",
+        "dynamo_config",
+        "enable_cpu_affinity",
+        "fp16",
+        "fp8_config",
+        "fsdp_config",
+        "mixed_precision",
+    }
+)
+"""What every version of Accelerate knows. Only about other settings it has to be asked, and imported, which takes seconds."""
 
 _IMPOSSIBLE = {
     "XLA": "TPUs",
@@ -65,6 +84,23 @@ def settings_in(given: Any) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"accelerate_config {file} contains {kind_of(found)}. Expected a mapping of settings")
     return found
+
+
+def require_known(config: Mapping[str, Any]) -> None:
+    """Raise a ValueError if Accelerate does not know a setting. Its values are checked in the workers."""
+    asked_about = [name for name in config if name not in _USUAL]
+    if not asked_about:
+        return
+    from accelerate.commands.config.config_args import ClusterConfig
+
+    known = {*_USUAL, *ClusterConfig.__dataclass_fields__}
+    for name in asked_about:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            meant = f" Do you mean {close[0]!r}?" if close else ""
+            raise ValueError(
+                f"accelerate_config has {name!r}, which Accelerate does not know.{meant} `accelerate config` writes a file with what it knows"
+            )
 
 
 def require_usable(config: Mapping[str, Any], scaling: ScalingConfig) -> None:

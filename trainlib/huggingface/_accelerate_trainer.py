@@ -9,7 +9,7 @@ from trainlib._data.config import DataConfig
 from trainlib._settings import TrainerSettings, TrainLoop
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
-from trainlib.huggingface._accelerate_file import require_usable, settings_in
+from trainlib.huggingface._accelerate_file import require_known, require_usable, settings_in
 from trainlib.huggingface._accelerate_room import ROOM
 from trainlib.huggingface._config import AccelerateConfig
 from trainlib.huggingface._trainer import as_config
@@ -73,6 +73,7 @@ class AccelerateTrainer(TorchTrainer):
         DataParallelTrainer.__init__(self, **ROOM.base_arguments(given))
         if isinstance(told, AccelerateConfig):
             require_usable(told.config, self.scaling_config)
+            require_known(told.config)
 
     @classmethod
     def from_settings(cls, settings: TrainerSettings, **changes: Any) -> Self:

@@ -12,6 +12,7 @@ from trainlib._rooms import Room
 from trainlib._trainable import load_trainable, path_of
 from trainlib._trainer_form import TrainerForm
 from trainlib.huggingface._room import ROOM
+from trainlib.huggingface._trainer import takes
 
 __all__ = ["TransformersForm"]
 
@@ -50,7 +51,8 @@ class TransformersForm(TrainerForm):
         }
 
     def with_target(self, target: str | None) -> Self:
-        if not target:
+        """The same trainer. Its function is called with the target, if it takes that."""
+        if not target or not takes(self.arguments()["trainer_init_per_worker"], "target"):
             return self
         return self.model_copy(update={"trainer_init_config": {"target": target, **self.trainer_init_config}})
 

@@ -18,13 +18,13 @@ from trainlib.huggingface._loop import EVALUATION, TRAIN
 from trainlib.huggingface._room import ROOM
 from trainlib.torch._config import TorchConfig
 from trainlib.torch._trainer import TorchTrainer
-from trainlib.trainer import DataParallelTrainer
+from trainlib.trainer import DataParallelTrainer, InspectedTrainer
 
 if TYPE_CHECKING:
     import transformers
     from ray.data.preprocessor import Preprocessor
 
-__all__ = ["TransformersTrainer", "as_config"]
+__all__ = ["TransformersTrainer", "as_config", "takes"]
 
 
 class TransformersTrainer(TorchTrainer):
@@ -86,6 +86,8 @@ class TransformersTrainer(TorchTrainer):
         _require_init(trainer_init_per_worker)
         if trainer_init_config is not None and not isinstance(trainer_init_config, dict):
             raise InvalidArgumentError(f"trainer_init_config is {described(trainer_init_config)}: pass a dict")
+        # What is missing, a sweep may add.
+        _require_fitting(trainer_init_per_worker, trainer_init_config, inspect.Signature.bind_partial)
         _require_names(datasets)
         given = {**locals(), "torch_config": as_config(TransformersConfig, torch_config)}
         DataParallelTrainer.__init__(self, **ROOM.base_arguments(given))
@@ -99,6 +101,12 @@ class TransformersTrainer(TorchTrainer):
     @property
     def subject(self) -> Any:
         return (self.train_loop_config or {})["trainer_init_per_worker"]
+
+    def inspect(self) -> InspectedTrainer:
+        """Also that the function can be called with ``trainer_init_config``."""
+        own = self.train_loop_config or {}
+        _require_fitting(self.subject, own.get("trainer_init_config"), inspect.Signature.bind)
+        return super().inspect()
 
 
 def as_config(kind: type[Any], config: Any) -> Any:
@@ -118,6 +126,32 @@ def _require_init(function: Any) -> None:
         raise InvalidArgumentError(
             f"trainer_init_per_worker {getattr(function, '__name__', '')}{inspect.signature(function)} cannot be called: it is "
             "called with the train_dataset, the eval_dataset and, by keywords, trainer_init_config"
+        ) from error
+
+
+def takes(function: Callable[..., Any], argument: str) -> bool:
+    """Whether a function that builds a Trainer takes an argument by keyword, besides both datasets.
+
+    Example:
+        >>> takes(lambda train_dataset, eval_dataset, **config: None, "target"), takes(lambda train, target: None, "target")
+        (True, False)
+    """
+    try:
+        inspect.signature(function).bind_partial(None, None, **{argument: None})
+    except TypeError:
+        return False
+    return True
+
+
+def _require_fitting(function: Any, config: dict[str, Any] | None, bind: Callable[..., Any]) -> None:
+    """Raise an InvalidArgumentError if a function cannot be called with a config. ``bind`` says whether all has to be there."""
+    signature = inspect.signature(function)
+    try:
+        bind(signature, None, None, **(config or {}))
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"trainer_init_config does not fit {getattr(function, '__name__', 'trainer_init_per_worker')}{signature}: {error}. Change one "
+            "of them: the function is called with both datasets and, by keywords, trainer_init_config"
         ) from error
 
 

@@ -9,10 +9,12 @@ from trainlib._ray_objects import described
 from trainlib.config import ScalingConfig
 from trainlib.errors import InvalidArgumentError
 
-__all__ = ["algorithm_class", "algorithm_config", "checked"]
+__all__ = ["algorithm_class", "algorithm_config", "checked", "require_steps"]
 
 _RUNNERS = ("num_env_runners", "num_workers", "num_rollout_workers")
 """What RLlib has called the number of env runners."""
+_SAMPLED = "sampler"
+"""What RLlib has in place of a path if an algorithm learns from its environment."""
 _GROUPS = frozenset({"callbacks", "framework", "input", "lambda", "model", "multiagent", "policies"})
 """Keys of RLlib's dicts that are no attributes of its settings."""
 
@@ -72,6 +74,44 @@ def algorithm_class(algorithm: Any) -> Any:
         hint = f" Do you mean {by_lower_case[close[0]]!r}?" if close else ""
         raise ValueError(f"RLlib has no algorithm {algorithm!r}. It has {', '.join(sorted(known))}.{hint}")
     return _registered()[algorithm]
+
+
+def require_steps(algorithm: Any, config: dict[str, Any], datasets: dict[str, Any] | None) -> None:
+    """Check that an algorithm has recorded steps to learn from if it needs them, and none if it would not read them.
+
+    Args:
+        algorithm: The algorithm.
+        config: Its settings.
+        datasets: The trainer's datasets.
+
+    Raises:
+        ValueError: it lacks them, would ignore them, or has them twice.
+    """
+    found = algorithm_class(algorithm)
+    name = found.__name__
+    named = config.get("input_", config.get("input", _SAMPLED))
+    if datasets and named != _SAMPLED:
+        raise ValueError(
+            f"datasets has 'train', and config names recorded steps, too: input_ is {named!r:.80}. Pass one of them"
+        )
+    if not datasets and named == _SAMPLED and _reads_steps(found):
+        raise ValueError(
+            f"{name} learns from recorded steps. No datasets were given. Pass datasets={{'train': ...}}, or where they are: "
+            "config={'input_': ['s3://bucket/steps']}"
+        )
+    if datasets and found.training_step.__module__.startswith("ray.") and not _reads_steps(found):
+        raise ValueError(
+            f"{name} learns from its environment, and would ignore datasets. Leave datasets out, or use an algorithm that learns "
+            "from recorded steps: BC, CQL, IQL or MARWIL"
+        )
+
+
+def _reads_steps(found: Any) -> bool:
+    """Whether an algorithm of RLlib's learns from recorded steps."""
+    from ray.rllib.algorithms.cql import CQL
+
+    # CQL counts as online, like SAC, from which it is derived. It reads recorded steps all the same.
+    return issubclass(found, CQL) or not found.get_default_config().is_online
 
 
 def algorithm_config(algorithm: Any, config: dict[str, Any], scaling: ScalingConfig, offline: str | None = None) -> Any:

@@ -91,6 +91,7 @@ class RLCheckpoint(Checkpoint):
         with self.as_directory() as folder:
             if not Path(folder, MODULES).is_dir():
                 raise CheckpointNotFoundError(
-                    "this is no checkpoint of an RLlib algorithm: pass one that an RLTrainer has saved, or RLCheckpoint.from_algorithm()"
+                    "This checkpoint was not saved by an RLlib algorithm. Pass one that an RLTrainer has saved, or that "
+                    "RLCheckpoint.from_algorithm() has made"
                 )
             algorithm.restore_from_path(folder)

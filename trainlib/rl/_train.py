@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,29 +31,33 @@ def train_algorithm(config: dict[str, Any]) -> None:
     Args:
         config: RLTrainer's own arguments, its ``scaling_config``, and whether it is ``offline``, i.e. has a dataset.
     """
-    running = session.current("RLTrainer")
-    every = running.checkpoint_config.checkpoint_frequency or 1
     with tempfile.TemporaryDirectory(prefix="trainlib-rl-") as folder:
         steps = session.get_dataset_shard("train") if config["offline"] else None
         offline = write_parquet(steps, Path(folder)) if steps is not None else None
         made = algorithm_config(config["algorithm"], config.get("config", {}), config["scaling_config"], offline)
         algorithm = _built(made, folder)
         try:
-            _iterate(algorithm, every)
+            _iterate(algorithm)
         except BaseException as error:
             ended_by = error
         algorithm.stop()  # not while an error is handled: RLlib would log that as one of its own
         raise ended_by
 
 
-def _iterate(algorithm: Any, every: int) -> NoReturn:
+def _iterate(algorithm: Any) -> NoReturn:
+    running = session.current("RLTrainer")
+    config = running.checkpoint_config
+    every = config.checkpoint_frequency or 1
+    save = partial(RLCheckpoint.from_algorithm, algorithm)
+    # If each iteration is saved, nobody has to wait for one more.
+    when_stopped = save if every > 1 and config.checkpoint_at_end is not False else None
     checkpoint = session.get_checkpoint()
     if checkpoint is not None:
         RLCheckpoint.from_checkpoint(checkpoint).restore(algorithm)
     while True:
         metrics = metrics_of(algorithm.train())
         is_due = algorithm.iteration % every == 0
-        session.report(metrics, checkpoint=RLCheckpoint.from_algorithm(algorithm) if is_due else None)
+        running.report(metrics, save() if is_due else None, when_stopped=when_stopped)
 
 
 def _built(config: Any, folder: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainlib._data.config import DataConfig
 from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
-from trainlib.rl._algorithms import checked
+from trainlib.rl._algorithms import checked, require_steps
 from trainlib.rl._config import RLConfig
 from trainlib.rl._rllib import tensorflow_left_alone
 from trainlib.rl._room import ROOM
@@ -68,30 +68,26 @@ class RLTrainer(DataParallelTrainer):
             scaling_config: ``num_workers`` env runners, with ``resources_per_worker`` each. ``use_gpu`` is for the learners, and
                 ``trainer_resources`` are those of the process that runs the algorithm.
             run_config: ``stop`` says when the training ends, e.g. ``{"training_iteration": 10}``. ``checkpoint_frequency`` says after how
-                many iterations there is a checkpoint. Default: after each.
+                many iterations there is a checkpoint. Default: after each. The last one is saved too, unless ``checkpoint_at_end`` is
+                False.
             datasets: ``{"train": ...}`` for algorithms that learn from recorded steps, such as ``"BC"``. It is written to Parquet first, which
-                is what RLlib reads.
+                is what RLlib reads. Other algorithms take none.
 
         All other arguments are those of :class:`trainlib.DataParallelTrainer`.
 
         Raises:
             ImportError: RLlib or gymnasium is not installed.
             InvalidArgumentError: ``algorithm`` or ``config`` has the wrong type.
-            ValueError: RLlib has no such algorithm, or the algorithm no such setting, or ``checkpoint_at_end`` is to be more than
-                ``checkpoint_frequency`` gives anyway.
+            ValueError: RLlib has no such algorithm, or the algorithm no such setting. Or it has no recorded steps to learn from, or would
+                ignore them.
         """
         ROOM.require_installed()
         with tensorflow_left_alone():
             algorithm, config = checked(algorithm, config)
             _require_train_alone(datasets)
+            require_steps(algorithm, config, datasets)
             super().__init__(**ROOM.base_arguments(locals()))
             _ = self.settings.gang  # RLlib checks the settings
-        saving = self.run_config.checkpoint_config
-        if saving.checkpoint_at_end and saving.checkpoint_frequency > 1:
-            raise ValueError(
-                "checkpoint_at_end is True, but RLTrainer cannot know its last iteration in advance. Leave checkpoint_frequency out to "
-                "save every iteration"
-            )
 
     @property
     def subject(self) -> Any:

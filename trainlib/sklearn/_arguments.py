@@ -11,11 +11,13 @@ from trainlib._data.config import DataConfig
 from trainlib._ray_objects import kind_of
 from trainlib._settings import TrainerSettings
 from trainlib.config import ScalingConfig
-from trainlib.errors import InvalidArgumentError
+from trainlib.errors import DataError, InvalidArgumentError
 
 __all__ = [
     "merged_fit_params",
     "one_process",
+    "require_classes",
+    "require_classes_in_frame",
     "require_cv",
     "require_estimator",
     "require_fit_params",
@@ -48,12 +50,30 @@ def require_params(params: Any, estimator: Any) -> None:
     """Raise an error if an estimator has no such parameters."""
     if not isinstance(params, Mapping):
         raise InvalidArgumentError(f"params is {kind_of(params)}: pass a dict, e.g. params={{'max_depth': 3}}")
+    if not params:
+        return
     known = estimator.get_params(deep=True)
     for name in params:
         if name not in known and "__" not in str(name):  # what is in a step of a pipeline may come with that step
             raise ValueError(
                 f"params: {type(estimator).__name__} has no parameter {name!r}; it has {', '.join(sorted(map(str, known)))}"
             )
+    _require_settable(params, estimator)
+
+
+def _require_settable(params: Mapping[str, Any], estimator: Any) -> None:
+    """Set the parameters on a copy, as the worker does: only a step of a pipeline knows its own."""
+    from sklearn.base import clone
+
+    try:
+        clone(estimator).set_params(**params)
+    except ValueError as error:
+        raise ValueError(f"params: {error}") from error
+    except AttributeError as error:
+        raise ValueError(
+            f"params: {type(estimator).__name__} does not take {', '.join(map(repr, params))} ({error}). Before each __ stands the "
+            "name of an estimator in it, e.g. a step of a pipeline"
+        ) from error
 
 
 def merged_fit_params(given: Any, more: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
@@ -141,6 +161,34 @@ def require_scorable(datasets: Mapping[str, Any], estimator: Any, label: str | N
         raise ValueError(
             f"datasets has {', '.join(map(repr, others))}, but {type(estimator).__name__} has no score() to score it with. Leave it out, "
             "or pass scoring, a function of estimator, rows and labels"
+        )
+
+
+def require_classes_in_frame(train: Any, estimator: Any, label: str) -> None:
+    """Raise a DataError if a DataFrame has labels that are no classes, and the estimator needs these."""
+    if type(train).__module__.partition(".")[0] == "pandas":
+        require_classes(train[label].dropna(), estimator, label, "the dataset 'train'")
+
+
+def require_classes(labels: Any, estimator: Any, label: str, where: str) -> None:
+    """Raise a DataError if labels are continuous, and the estimator needs classes.
+
+    Args:
+        labels: The labels, none of them missing.
+        estimator: What they are for.
+        label: Their column.
+        where: Their dataset.
+    """
+    from sklearn.base import is_classifier
+
+    # Without tags, scikit-learn cannot tell what an estimator is.
+    if labels.dtype.kind != "f" or not hasattr(estimator, "__sklearn_tags__") or not is_classifier(estimator):
+        return
+    fractions = labels[labels % 1 != 0]
+    if len(fractions):
+        raise DataError(
+            f"{type(estimator).__name__} is a classifier, but the label {label!r} of {where} has continuous values, e.g. "
+            f"{fractions.iloc[0]}. Use a regressor, or make classes of them with a preprocessor"
         )
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from trainlib import session
 from trainlib._boosting.arguments import require_column
 from trainlib._boosting.rounds import threads
+from trainlib._serving.arrays import has_arrays
 from trainlib.errors import DataError
+from trainlib.sklearn._arguments import require_classes
 from trainlib.sklearn._checkpoint import SklearnCheckpoint
 from trainlib.sklearn._served import features_of
 
@@ -34,6 +36,8 @@ def fit_estimator(config: dict[str, Any]) -> None:
     train = _read("train")
     groups = train.pop(_GROUPS) if _GROUPS in train else None
     rows, labels = _split(train, label, "train")
+    if label is not None:
+        require_classes(labels, estimator, label, "the dataset 'train'")
     cores = threads()
     folds_at_once = _parallelizes_folds(config, estimator)
     if config.get("set_estimator_cpus", True):
@@ -74,9 +78,10 @@ def _read(name: str) -> pd.DataFrame:
 
 def _split(rows: pd.DataFrame, label: str | None, name: str) -> tuple[Any, Any]:
     """Features and labels."""
-    if label is None:
-        return features_of(rows, None), None
     where = f"the dataset {name!r}"
+    if label is None:
+        _require_none_ignored(rows, where)
+        return features_of(rows, None), None
     require_column(label, [str(column) for column in rows.columns], where)
     labels = rows[label]
     if missing := int(labels.isna().sum()):
@@ -86,7 +91,20 @@ def _split(rows: pd.DataFrame, label: str | None, name: str) -> tuple[Any, Any]:
     features = rows.drop(columns=[label])
     if not len(features.columns):
         raise DataError(f"{where} has no columns besides the label. There is nothing to predict it from")
+    _require_none_ignored(features, where)
     return features_of(features, None), labels
+
+
+def _require_none_ignored(features: pd.DataFrame, where: str) -> None:
+    """Raise a DataError if there are columns beside a column of arrays, which is all that an estimator would get."""
+    arrays = [name for name in features.columns if has_arrays(features[[name]])]
+    ignored = [name for name in features.columns if name not in arrays]
+    if len(arrays) == 1 and ignored:
+        named = ", ".join(map(repr, ignored))
+        raise DataError(
+            f"{where} has the column {arrays[0]!r} of arrays, which the estimator gets alone: {named[:500]} would be ignored. Drop what "
+            "you do not need, or make one column of all with the preprocessor Concatenator(columns=[...], flatten=True)"
+        )
 
 
 def _parallelizes_folds(config: Mapping[str, Any], estimator: Any) -> bool:

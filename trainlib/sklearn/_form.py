@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
@@ -73,7 +74,7 @@ class SklearnForm(OwnArgumentsForm):
 
     def arguments(self) -> dict[str, Any]:
         return {
-            "estimator": _estimator(self.estimator),
+            "estimator": _estimator(self.estimator, self.params),
             "params": self.params,
             "label_column": self.label_column or None,
             "scoring": self.scoring or None,
@@ -112,11 +113,15 @@ class SklearnForm(OwnArgumentsForm):
         )
 
 
-def _estimator(path: str) -> Any:
+def _estimator(path: str, params: dict[str, Any]) -> Any:
     """An estimator of the class that a form names: one of scikit-learn's, or one that forms may name.
 
+    Args:
+        path: The class.
+        params: Its parameters. Those without a default are needed to make it.
+
     Raises:
-        ValueError: there is no such class, it may not be used, or it is no estimator.
+        ValueError: there is no such class, it may not be used, it is no estimator, or it needs other parameters.
     """
     is_of_sklearn = path.partition(":")[0].partition(".")[0] == "sklearn"
     try:
@@ -128,6 +133,16 @@ def _estimator(path: str) -> Any:
         ) from error
     if not (isinstance(found, type) and callable(getattr(found, "fit", None)) and hasattr(found, "get_params")):
         raise ValueError(f"estimator is {path!r}, which is not an estimator class")
-    made = found()
+    needed = [
+        name
+        for name, each in inspect.signature(found).parameters.items()
+        if each.default is each.empty and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    ]
+    if missing := [name for name in needed if name not in params]:
+        raise ValueError(
+            f"estimator is {path!r}, which needs {', '.join(missing)}. If that is a number or a text, put it into params. Otherwise name "
+            "a subclass with defaults, marked with @trainlib.trainable"
+        )
+    made = found(**{name: params[name] for name in needed})
     require_estimator(made)
     return made

@@ -118,6 +118,8 @@ class SklearnTrainer(DataParallelTrainer):
             )
         if label_column is not None:
             require_label(label_column, datasets or {}, name)
+            if preprocessor is None:  # which may make classes
+                arguments.require_classes_in_frame((datasets or {})["train"], estimator, label_column)
         arguments.require_scorable(datasets or {}, estimator, label_column, scoring)
         if resume_from_checkpoint is not None:
             raise ValueError(

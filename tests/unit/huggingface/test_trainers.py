@@ -8,8 +8,10 @@ import pytest
 
 from trainlib import CheckpointConfig, RunConfig, ScalingConfig, trainable, tune
 from trainlib import _rooms as rooms
+from trainlib.errors import InvalidArgumentError
 from trainlib.flows import TrainSpec
 from trainlib.huggingface import AccelerateTrainer, HuggingFaceTrainer, TransformersTrainer
+from trainlib.huggingface._launch import tell_accelerate
 from trainlib.torch import TorchConfig
 from trainlib.tune import Tuner
 
@@ -18,6 +20,11 @@ ROWS = pd.DataFrame({"input_ids": [[1, 2], [3, 4]]})
 
 @trainable
 def make_trainer(train_dataset, eval_dataset=None, **config):
+    pass
+
+
+@trainable
+def with_rate(train_dataset, eval_dataset, *, lr):
     pass
 
 
@@ -61,6 +68,16 @@ def test_a_form_describes_it():
             "trainer_init_per_worker is .*None.*: pass a function that builds",
         ),
         ({"trainer_init_per_worker": lambda: None}, TypeError, "it is called with the train_dataset, the eval_dataset"),
+        (
+            {"trainer_init_per_worker": with_rate, "trainer_init_config": {"lr": 0.1, "epochs": 2}},
+            TypeError,
+            r"trainer_init_config does not fit with_rate\(train_dataset, eval_dataset, \*, lr\): .*unexpected .*'epochs'",
+        ),
+        (
+            {"trainer_init_config": {"eval_dataset": None}},
+            TypeError,
+            "trainer_init_config does not fit make_trainer.*: multiple values for argument 'eval_dataset'",
+        ),
         ({"trainer_init_config": ["lr"]}, TypeError, "trainer_init_config is a list: pass a dict"),
         ({"datasets": {"evaluation": ROWS}}, ValueError, "datasets has no 'train', only 'evaluation'"),
         ({"datasets": {"train": ROWS, "eval": ROWS}}, ValueError, "datasets has 'eval', which would be ignored"),
@@ -78,12 +95,38 @@ def test_what_it_cannot_use_is_named(arguments, error, message):
         TransformersTrainer(**{"trainer_init_per_worker": make_trainer, **arguments})
 
 
-def test_a_missing_package_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setattr(rooms, "find_spec", lambda package: None if package == "transformers" else "found")
+def test_an_argument_of_the_function_that_is_missing_is_named_before_anything_starts():
+    trainer = TransformersTrainer(with_rate)
+    with pytest.raises(TypeError, match=r"does not fit with_rate\(.*\): missing a required .*argument: 'lr'"):
+        trainer.inspect()
+    plan = Tuner(trainer, param_space={"trainer_init_config": {"lr": tune.grid_search([0.3, 0.4])}}).plan
+    trial = plan.trainable.trainer({"trainer_init_config": {"lr": 0.4}}, plan.run_fields)
+    trial.inspect()
+
+
+@pytest.mark.parametrize(
+    ("function", "config"),
+    [("make_trainer", {"target": "y", "lr": 0.1}), ("with_rate", {"lr": 0.1})],
+)
+def test_a_form_passes_the_target_to_functions_that_take_it(function, config):
+    typed = {
+        "kind": "huggingface",
+        "trainer_init_per_worker": f"{__name__}:{function}",
+        "trainer_init_config": {"lr": 0.1},
+    }
+    form = TrainSpec(trainer=typed).trainer.with_target("y")
+    assert form.trainer_init_config == config
+
+
+@pytest.mark.parametrize(
+    ("trainer", "package"), [(TransformersTrainer, "transformers"), (AccelerateTrainer, "accelerate")]
+)
+def test_a_missing_package_is_named_with_its_extra(trainer, package, monkeypatch):
+    monkeypatch.setattr(rooms, "find_spec", lambda name: None if name == package else "found")
     with pytest.raises(
-        ImportError, match=r"TransformersTrainer needs transformers: pip install 'trainlib\[huggingface\]'"
+        ImportError, match=rf"{trainer.__name__} needs {package}: pip install 'trainlib\[huggingface\]'"
     ):
-        TransformersTrainer(make_trainer)
+        trainer(make_trainer)
 
 
 # -- Accelerate ----------------------------------------------------------------------------------------------
@@ -122,6 +165,11 @@ def test_accelerate_takes_a_file_a_dict_or_nothing(tmp_path):
         ({"distributed_type": "FSDP"}, ValueError, r"On CPUs, only the second version of FSDP works: add fsdp_config"),
         ({"distributed_type": "MULTI_GPU"}, ValueError, r"the workers have no GPUs. Use ScalingConfig\(use_gpu=True\)"),
         ({"distributed_type": "MEGATRON_LM"}, ValueError, "cannot train with Megatron-LM"),
+        (
+            {"mixed_precison": "bf16"},
+            ValueError,
+            "accelerate_config has 'mixed_precison', which Accelerate does not know. Do you mean 'mixed_precision'",
+        ),
         ({"compute_environment": "AMAZON_SAGEMAKER"}, ValueError, "The workers are those of Ray: leave it out"),
     ],
     ids=str,
@@ -129,6 +177,29 @@ def test_accelerate_takes_a_file_a_dict_or_nothing(tmp_path):
 def test_what_accelerate_cannot_do_here_is_said_before_anything_starts(given, error, message):
     with pytest.raises(error, match=message):
         AccelerateTrainer(print, accelerate_config=given)
+
+
+def test_a_worker_whose_accelerate_is_another_one_also_names_what_it_does_not_know():
+    with pytest.raises(
+        InvalidArgumentError, match=r"cannot use accelerate_config: It had unknown keys .*mixed_precison"
+    ):
+        tell_accelerate({"mixed_precison": "bf16"})
+
+
+def test_all_that_accelerate_itself_writes_is_known():
+    from accelerate.commands.config.config_args import ClusterConfig
+
+    given = dict.fromkeys(ClusterConfig.__dataclass_fields__)
+    of_old_versions = {"fp16": False, "dynamo_backend": "NO"}
+    AccelerateTrainer(
+        print,
+        accelerate_config={
+            **given,
+            **of_old_versions,
+            "distributed_type": "NO",
+            "compute_environment": "LOCAL_MACHINE",
+        },
+    )
 
 
 def test_a_file_that_is_no_settings_is_named(tmp_path):

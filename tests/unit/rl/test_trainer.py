@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import cloudpickle
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from gymnasium.spaces import Box, Discrete
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 
 from trainlib import CheckpointConfig, RunConfig, ScalingConfig, tune
+from trainlib import _rooms as rooms
 from trainlib._trainer_form import form_of
 from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError
 from trainlib.rl import RLCheckpoint, RLTrainer
@@ -23,6 +25,19 @@ from trainlib.rl._room import ROOM
 from trainlib.rl._served import why_not
 
 CARTPOLE = {"env": "CartPole-v1"}
+SPACES = {
+    "observation_space": Box(-10, 10, (4,)),
+    "action_space": Discrete(2),
+    "dataset_num_iters_per_learner": 1,
+}
+STEPS = pd.DataFrame({"obs": [[0.0] * 4], "actions": [1]})
+
+
+class Mixed(PPO):
+    """Learns from its environment and from recorded steps."""
+
+    def training_step(self) -> None:
+        self.offline_data.sample(1)
 
 
 @pytest.mark.parametrize(
@@ -56,23 +71,43 @@ CARTPOLE = {"env": "CartPole-v1"}
             ValueError,
             "minibatch_size",
         ),
-        (
-            {
-                "algorithm": "PPO",
-                "config": CARTPOLE,
-                "run_config": RunConfig(
-                    checkpoint_config=CheckpointConfig(checkpoint_frequency=5, checkpoint_at_end=True)
-                ),
-            },
-            ValueError,
-            "checkpoint_at_end is True, but RLTrainer cannot know its last iteration in advance",
-        ),
         ({"algorithm": "BC", "datasets": {"validation": "x.csv"}}, ValueError, "RLTrainer reads 'train' alone"),
+        *(
+            ({"algorithm": name, "config": CARTPOLE, "datasets": {"train": STEPS}}, ValueError, "would ignore datasets")
+            for name in ("PPO", "APPO", "DQN", "SAC", PPO)
+        ),
+        *(
+            (
+                {"algorithm": name, "config": SPACES},
+                ValueError,
+                f"{name} learns from recorded steps. No datasets were given",
+            )
+            for name in ("BC", "MARWIL", "CQL", "IQL")
+        ),
+        (
+            {"algorithm": "BC", "config": {**SPACES, "input_": ["steps"]}, "datasets": {"train": STEPS}},
+            ValueError,
+            "datasets has 'train', and config names recorded steps, too: input_ is .*Pass one of them",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_named_before_anything_starts(arguments, error, message):
     with pytest.raises(error, match=message):
         RLTrainer(**arguments)
+
+
+@pytest.mark.parametrize("name", ["input", "input_"])
+def test_recorded_steps_may_be_a_dataset_or_a_path_in_the_config(name):
+    for algorithm in ("BC", "MARWIL", "IQL"):
+        RLTrainer(algorithm, config=SPACES, datasets={"train": STEPS})
+    RLTrainer("CQL", config={**SPACES, "lr": None}, datasets={"train": STEPS})
+    RLTrainer("BC", config={**SPACES, name: ["/data/steps"]})
+    RLTrainer(Mixed, config=CARTPOLE, datasets={"train": STEPS})  # whoever writes an algorithm knows what it reads
+
+
+def test_the_last_iteration_may_be_saved_however_rarely_the_others_are():
+    saving = CheckpointConfig(checkpoint_frequency=5, checkpoint_at_end=True)
+    RLTrainer("PPO", config=CARTPOLE, run_config=RunConfig(checkpoint_config=saving))
 
 
 def test_whoever_describes_an_algorithm_can_train_with_tensorflow_next():
@@ -88,9 +123,10 @@ assert "RLLIB_TEST_NO_TF_IMPORT" not in os.environ
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_missing_package_names_the_extra():
-    with pytest.raises(ImportError, match=r"RLTrainer needs no_gymnasium: pip install 'trainlib\[rl\]'"):
-        replace(ROOM, packages=("no_gymnasium",)).require_installed()
+def test_a_missing_package_names_the_extra(monkeypatch):
+    monkeypatch.setattr(rooms, "find_spec", lambda package: None if package == "gymnasium" else "found")
+    with pytest.raises(ImportError, match=r"RLTrainer needs gymnasium: pip install 'trainlib\[rl\]'"):
+        RLTrainer("PPO", config=CARTPOLE)
 
 
 def test_workers_are_env_runners_and_all_of_rllibs_actors_have_room_in_the_gang():
@@ -141,6 +177,8 @@ def test_a_checkpoint_of_something_else_is_no_algorithm(tmp_path):
     (tmp_path / "model.txt").write_text("")
     with pytest.raises(CheckpointNotFoundError, match=r"has no module 'default_policy'\. It has none"):
         RLCheckpoint(tmp_path).get_module()
-    with pytest.raises(CheckpointNotFoundError, match="this is no checkpoint of an RLlib algorithm"):
+    with pytest.raises(
+        CheckpointNotFoundError, match=r"This checkpoint was not saved by an RLlib algorithm\. Pass one"
+    ):
         RLCheckpoint(tmp_path).restore(None)
     assert why_not(str(tmp_path)) == "it has no module that chooses actions"

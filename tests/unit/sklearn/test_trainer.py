@@ -5,23 +5,35 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from ray.data.preprocessors import UniformKBinsDiscretizer
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import Pipeline
 
-from trainlib import DataConfig, ScalingConfig, tune
+from trainlib import DataConfig, ScalingConfig, trainable, tune
 from trainlib import _rooms as rooms
 from trainlib._trainer_form import TrainerChoice
 from trainlib._training.opening import fingerprint_of
 from trainlib.errors import DataError, InvalidArgumentError
 from trainlib.flows import TrainSpec
 from trainlib.sklearn import SklearnCheckpoint, SklearnTrainer
-from trainlib.sklearn._fit import _scores
+from trainlib.sklearn._fit import _scores, _split
 from trainlib.tune import Tuner
 
 ROWS = pd.DataFrame({"x": range(6), "y": [0, 0, 0, 1, 1, 1]})
+PIPELINE = Pipeline([("lr", LogisticRegression())])
 GOOD = {"estimator": RandomForestClassifier(), "label_column": "y", "datasets": {"train": ROWS}}
+
+
+@trainable
+class Deep(LogisticRegression):
+    """An estimator that cannot be made without an argument."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.depth = depth
 
 
 @pytest.mark.parametrize(
@@ -46,6 +58,21 @@ GOOD = {"estimator": RandomForestClassifier(), "label_column": "y", "datasets": 
         ({"cv": "five"}, InvalidArgumentError, "cv is a str: pass a number of folds"),
         ({"parallelize_cv": "yes"}, InvalidArgumentError, "parallelize_cv is 'yes': pass True or False"),
         ({"params": {"depth": 3}}, ValueError, "RandomForestClassifier has no parameter 'depth'; it has .*max_depth"),
+        (
+            {"estimator": PIPELINE, "params": {"lr__CC": 3}},
+            ValueError,
+            "params: Invalid parameter 'CC' for estimator LogisticRegression",
+        ),
+        (
+            {"estimator": PIPELINE, "params": {"lr__C__d": 3}},
+            ValueError,
+            r"params: Pipeline does not take 'lr__C__d' \(.*\)",
+        ),
+        (
+            {"datasets": {"train": ROWS.assign(y=[0.5, 1.5, 2.5, 3.5, 4.5, 5.5])}},
+            DataError,
+            "RandomForestClassifier is a classifier, but the label 'y' of the dataset 'train' has continuous values",
+        ),
         ({"fit_params": {"weights": 3}}, ValueError, r"RandomForestClassifier.fit\(\) has no argument 'weights'"),
         ({"fit_params": [1]}, InvalidArgumentError, "fit_params is a list: pass a dict"),
         ({"weights": 3}, ValueError, r"RandomForestClassifier.fit\(\) has no argument 'weights'"),
@@ -140,9 +167,32 @@ def test_a_form_describes_it_and_makes_nothing_but_estimators():
         "sklearn.ensemble:Forest": "cannot be loaded",
         "sklearn.metrics:get_scorer": "which is not an estimator class",
         f"{__name__}:RandomForestClassifier": "not marked",
+        "sklearn.pipeline:Pipeline": "which needs steps. .*subclass with defaults, marked with @trainlib.trainable",
+        f"{__name__}:Deep": "which needs depth. .*put it into params",
     }.items():
         with pytest.raises(ValueError, match=why):
             choice.validate_python({**typed, "estimator": path}).arguments()
+    deep = choice.validate_python({"kind": "sklearn", "estimator": f"{__name__}:Deep", "params": {"depth": 4}})
+    assert deep.arguments()["estimator"].depth == 4
+
+
+def test_columns_beside_a_column_of_arrays_are_named_instead_of_ignored():
+    rows = pd.DataFrame({"emb": [[0.0, 1.0], [1.0, 0.0]], "age": [30, 40], "y": [0, 1]})
+    with pytest.raises(
+        DataError, match=r"'train' has the column 'emb' of arrays, .*'age' would be ignored.*Concatenator"
+    ):
+        _split(rows, "y", "train")
+    with pytest.raises(DataError, match="'age', 'y' would be ignored"):
+        _split(rows, None, "train")
+    features, labels = _split(rows.drop(columns="age"), "y", "train")
+    assert (features.tolist(), labels.tolist()) == ([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+
+
+def test_a_classifier_takes_labels_that_a_preprocessor_makes_and_a_regressor_any():
+    continuous = {"train": ROWS.assign(y=ROWS["x"] + 0.5)}
+    SklearnTrainer(**{**GOOD, "estimator": LinearRegression(), "datasets": continuous})
+    SklearnTrainer(**{**GOOD, "datasets": continuous}, preprocessor=UniformKBinsDiscretizer(["y"], bins=2))
+    SklearnTrainer(**{**GOOD, "datasets": {"train": ROWS.assign(y=["a", "b", "a", "b", None, "a"])}})
 
 
 def test_an_estimator_without_labels_scores_rows_alone():
