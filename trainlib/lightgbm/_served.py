@@ -34,9 +34,17 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
     booster = lightgbm.Booster(model_file=os.path.join(folder, FILE))
 
     def predict(rows: pd.DataFrame) -> Any:
-        return booster.predict(features_of(rows, booster.feature_name()))
+        return booster.predict(in_numpy(features_of(rows, booster.feature_name())))
 
     return predict
+
+
+def in_numpy(features: pd.DataFrame) -> pd.DataFrame:
+    """The same columns in memory of numpy's: LightGBM does not take Arrow's in a DataFrame, and Ray reads rows so."""
+    import pandas as pd
+
+    of_arrow = [name for name, kind in features.dtypes.items() if isinstance(kind, pd.ArrowDtype)]
+    return features.astype(dict.fromkeys(of_arrow, "float64"))
 
 
 def features_of(rows: pd.DataFrame, names: list[str]) -> pd.DataFrame:

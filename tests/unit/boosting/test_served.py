@@ -58,6 +58,15 @@ def test_columns_are_found_by_their_names_which_may_have_spaces(served_by):
         predict(ROWS.rename(columns={"mean radius": "other"}))
 
 
+@BOTH
+def test_rows_may_be_arrows_as_ray_reads_them(served_by):
+    with_gaps = ROWS.mask(RNG.random(ROWS.shape) < 0.2)
+    predict, expected = served_by(with_gaps)
+    of_arrow = with_gaps.convert_dtypes(dtype_backend="pyarrow")
+    assert {str(kind) for kind in of_arrow.dtypes} == {"double[pyarrow]"}
+    np.testing.assert_allclose(predict(of_arrow), expected)
+
+
 def test_lightgbm_prefers_the_column_that_has_the_name_itself():
     predict, expected = served_by_lightgbm(ROWS.rename(columns={"mean radius": "mean_radius"}))
     both = ROWS.rename(columns={"mean radius": "mean_radius"}).assign(**{"mean radius": 0.0})
