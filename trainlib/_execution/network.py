@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from collections.abc import Collection, Iterator, Sequence
 
 import psutil
@@ -80,11 +81,15 @@ def _sockets() -> Iterator[tuple[int, socket.socket]]:
     """The sockets of this process, by inode. Each is open until the next is asked for."""
     for number in _open_numbers():
         try:
-            found = socket.socket(fileno=os.dup(number))
-        except OSError:  # no socket, or closed meanwhile
+            copy = os.dup(number)
+        except OSError:  # closed meanwhile
             continue
-        with found:
-            yield os.fstat(found.fileno()).st_ino, found
+        about = os.fstat(copy)
+        if not stat.S_ISSOCK(about.st_mode):
+            os.close(copy)
+            continue
+        with socket.socket(fileno=copy) as found:
+            yield about.st_ino, found
 
 
 def _open_numbers() -> list[int]:

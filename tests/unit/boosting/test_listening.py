@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 from trainlib._execution.network import listening_sockets, narrow_listeners
@@ -19,6 +20,13 @@ def test_sockets_that_listened_before_are_left_alone():
         with socket.create_server(ON_ALL) as theirs:
             assert narrow_listeners("127.0.0.1", but=before) == []
             assert [interface_of(each) for each in (rays, here, theirs)] == ["", "", "lo"]
+
+
+def test_looking_at_sockets_leaves_no_file_open(tmp_path):
+    with open(tmp_path / "file", "w"), socket.create_server(ON_ALL):
+        before = len(os.listdir("/proc/self/fd"))
+        narrow_listeners("127.0.0.1", but=listening_sockets())
+        assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_where_it_is_not_allowed_the_ports_are_named_and_nothing_fails(monkeypatch):
