@@ -36,7 +36,6 @@ def start_local() -> None:
     Its agents are given their ports. They take seconds to start, and Ray would wait until they have told theirs, but for 15 s at most: on a
     busy machine, it would then not start at all. What they would tell is written for them.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     expect_one_machine()
     for port in _agents_ports:
         port.close()
@@ -67,9 +66,13 @@ def start_local() -> None:
 
 
 def expect_one_machine() -> None:
-    """Keep datasets that users open with ``ray.data.read_parquet`` from starting 32 processes each, for as many machines, to read the
-    ends of files with. Here one does."""
+    """Set for this process what Ray reads in whoever uses it.
+
+    Datasets that users open with ``ray.data.read_parquet`` would start 32 processes each, for as many machines, to read the ends of
+    files with. Here one does. And nobody collects statistics of usage, for which Ray Data starts a process, too.
+    """
     os.environ.setdefault("RAY_DATA_PARQUET_FOOTER_NUM_ACTORS", "1")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 
 @contextmanager
