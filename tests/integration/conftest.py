@@ -169,7 +169,7 @@ class Driver:
             assert time.monotonic() < deadline, f"waited {timeout} s:\n{self.output}"
             time.sleep(0.05)
 
-    def wait(self, timeout: float = 120.0) -> int:
+    def wait(self, timeout: float = 240.0) -> int:
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:

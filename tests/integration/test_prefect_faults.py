@@ -150,6 +150,7 @@ def server_of(pid: int) -> psutil.Process:
     return server
 
 
+@pytest.mark.timeout(420)
 def test_the_embedded_server_is_restarted_and_knows_how_it_ended(trainings, flow_state):
     """It is killed in the first training, and hangs for too long at the end of the second."""
     script = trainings([30.0, 0.5], own_server=True)
@@ -167,7 +168,7 @@ def test_the_embedded_server_is_restarted_and_knows_how_it_ended(trainings, flow
     told = script.end(1)
     assert told["ended_after"] < 10
     assert "does not answer, so it does not show how this run ended" in script.process.output
-    wait_until_told(told["flow_run"], timeout=150)
+    wait_until_told(told["flow_run"], timeout=240)
     script.tell("exit")
     assert script.process.wait() == 0, script.process.output
     assert not killed.is_running()
