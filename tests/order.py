@@ -33,6 +33,8 @@ _LONG = (
     "tests/integration/test_preprocess.py",
     "tests/integration/test_several_nodes.py",
     "tests/integration/test_boosted_trees.py",
+    "tests/integration/test_keras.py",
+    "tests/integration/test_one_sweep_of_many_trainers.py",
     "tests/integration/test_prefect_faults.py",
     "tests/integration/test_training.py",
     "tests/integration/test_flows.py",

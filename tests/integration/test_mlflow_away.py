@@ -12,6 +12,7 @@ from mlflow import MlflowClient
 
 from tests.integration.mlflow_server import MlflowServer
 from trainlib import Checkpoint, DataParallelTrainer, FailureConfig, RunConfig, TrainingFailedError, session
+from trainlib._execution import cluster
 from trainlib._execution.causes import Cause
 from trainlib._registry import metric_writer, patience
 from trainlib._registry.attempts import AttemptRecord, Outcome, recorded_attempts
@@ -24,6 +25,7 @@ from trainlib.errors import ConnectionFailedError
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[MlflowServer]:
+    cluster.connect()  # a Ray that starts later would hand this server's address on to all workers of the session
     running = MlflowServer(tmp_path_factory.mktemp("mlflow"))
     running.start()
     try:
