@@ -69,7 +69,7 @@ _CANCEL_S = 8.0
 
 def _flow_run_name() -> str:
     given = flow_run.parameters
-    return f"sweep · {', '.join(form.kind for form in (given['trainer'], *given['compare_with']))}"
+    return f"sweep · {', '.join(form.kind for form in (given['trainer'], *given.get('compare_with', ())))}"
 
 
 @notifies
