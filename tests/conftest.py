@@ -35,10 +35,13 @@ hypothesis.settings.register_profile("trainlib", derandomize=True, deadline=None
 hypothesis.settings.load_profile("trainlib")
 
 
+gc.disable()  # until everything is imported
+
+
 def pytest_collection_finish() -> None:
     """Leave what is imported by now out of the search for garbage: all frameworks are, and every search would go through them."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests import process_logs
+from tests.longest import LONGEST_S
 from trainlib._platform import commands, record
 from trainlib._platform.record import Platform
 
@@ -63,7 +64,7 @@ class Up:
         return (self.home / f"up-{self.started.index(process)}.log").read_text()
 
     def wait_until_up(self) -> Platform:
-        wait_for(lambda: record.running() is not None or all(each.poll() is not None for each in self.started), 120)
+        wait_for(lambda: record.running() is not None or all(each.poll() is not None for each in self.started))
         platform = record.running()
         assert platform is not None, [self.output(each) for each in self.started]
         for name, log in commands.log_files().items():
@@ -75,7 +76,7 @@ class Up:
         return next(each for each in self.started if each.poll() is None)
 
 
-def wait_for(what: Callable[[], Any], timeout: float = 60.0) -> None:
+def wait_for(what: Callable[[], Any], timeout: float = LONGEST_S) -> None:
     """Wait for something. It is asked for seldom: most questions are answered by servers, which have better things to do."""
     deadline = time.monotonic() + timeout
     while not what():

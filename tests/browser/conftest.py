@@ -19,7 +19,7 @@ from trainlib._platform.record import Platform
 SIZE = {"width": 1280, "height": 800}
 # No page asks anybody but the platform: Prefect's would report to its makers.
 ARGUMENTS = ["--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 expect.set_options(timeout=1000 * TIMEOUT_S)
 
 

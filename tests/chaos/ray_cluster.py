@@ -16,6 +16,8 @@ from ray._private.parameter import RayParams
 from ray._private.state import GlobalState
 from ray._raylet import GcsClientOptions
 
+from trainlib._execution import become_worker
+
 CPUS = 6
 AWAY_S = 2.0
 """How long there is no GCS."""
@@ -88,6 +90,7 @@ def _settings(cpus: int, **settings: Any) -> RayParams:
         max_worker_port=0,
         node_manager_port=0,
         include_log_monitor=False,
+        setup_worker_path=become_worker.__file__,
         **settings,
     )
 

@@ -25,7 +25,7 @@ from tests.chaos.faults import STORE
 from tests.chaos.plans import LEAD, Plan, Strike
 from tests.chaos.scene import Scene
 
-OVERCOME_S = 150.0
+OVERCOME_S = 300.0
 """A training that has not gone on after so long hangs."""
 
 Say = Callable[[str], None]

@@ -22,7 +22,7 @@ def test_the_seed_draws_every_fault_and_every_victim():
     assert {strike.fault.name for plan in plans for strike in plan.strikes} == {fault.name for fault in FAULTS}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_nothing_is_lost_by_random_faults(tmp_path_factory):
     with scene(tmp_path_factory.mktemp("chaos")) as running:
         accounts = list(run_all(draw_all(SEED, NUMBER), running, print))

@@ -23,6 +23,7 @@ import ray
 from mlflow import MlflowClient
 
 from tests import process_logs
+from tests.longest import LONGEST_S
 from trainlib import _storage as storage
 from trainlib._execution import cluster
 from trainlib._registry.client import connect
@@ -162,14 +163,14 @@ class Driver:
     def output(self) -> str:
         return self._output.read_text()
 
-    def wait_for(self, what: Callable[[], bool], timeout: float = 90.0) -> None:
+    def wait_for(self, what: Callable[[], bool], timeout: float = LONGEST_S) -> None:
         deadline = time.monotonic() + timeout
         while not what():
             assert self.process.poll() is None, f"the driver ended early:\n{self.output}"
             assert time.monotonic() < deadline, f"waited {timeout} s:\n{self.output}"
             time.sleep(0.05)
 
-    def wait(self, timeout: float = 240.0) -> int:
+    def wait(self, timeout: float = LONGEST_S) -> int:
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:

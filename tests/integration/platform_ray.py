@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from tests import process_logs
+from tests.longest import LONGEST_S
 from trainlib import __version__
 from trainlib._platform import record
 from trainlib._process import Process
@@ -137,7 +138,7 @@ class Scripts:
     def run(self, source: str, **arguments: str) -> dict:
         """Run a script. Gives what it has said last."""
         process = self.start(source, **arguments)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=LONGEST_S)
         assert process.returncode == 0, output
         return json.loads(output.splitlines()[-1])
 

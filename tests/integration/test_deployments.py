@@ -13,6 +13,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
 
+from tests.longest import LONGEST_S
 from trainlib.deployments.listed import FILE, WORK_POOL, listed
 from trainlib.deployments.work_pool import ensure_work_pool
 from trainlib.flows import _embedded as embedded
@@ -30,7 +31,7 @@ def client() -> Iterator[SyncPrefectClient]:
     with get_client(sync_client=True) as client:
         environment = {**os.environ, "PREFECT_API_URL": str(PREFECT_API_URL.value())}
         done = subprocess.run(
-            DEPLOY, cwd="/", env=environment, capture_output=True, text=True, timeout=120, check=False
+            DEPLOY, cwd="/", env=environment, capture_output=True, text=True, timeout=LONGEST_S, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         yield client

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.longest import LONGEST_S
+
 # Without Ray, which each process would start for itself: what they share is the two databases.
 SCRIPT = """
 import sys
@@ -46,7 +48,7 @@ def test_processes_that_begin_at_once_in_an_empty_home_all_succeed(tmp_path):
         )
         for number in range(3)
     ]
-    outputs = [process.communicate(timeout=180)[0] for process in started]
+    outputs = [process.communicate(timeout=LONGEST_S)[0] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], "\n".join(outputs)
     assert all("done" in output.splitlines() for output in outputs), outputs
     log = Path(home / "logs" / "prefect-server.log").read_text()

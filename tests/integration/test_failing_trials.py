@@ -8,6 +8,7 @@ import signal
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.integration.leftovers import assert_nothing_left_behind
@@ -22,6 +23,7 @@ from trainlib import (
 )
 from trainlib.errors import SweepFailedError
 from trainlib.tune import TuneConfig, Tuner
+from trainlib.xgboost import XGBoostTrainer
 
 QUIET = RunConfig(verbose=0)
 
@@ -73,18 +75,29 @@ def test_a_point_that_makes_no_training_is_one_failed_trial(registry):
     assert [str(error) for error in known.errors] == [str(error) for error in results.errors]
 
 
-@pytest.mark.usefixtures("short_grace")
 def test_fail_fast_ends_the_sweep_at_the_first_failure(registry):
+    """Of a trial that is ended so, one rank may be stopped while another one is in a round that needs both."""
+
     def train_func(config):
+        from xgboost import collective
+
         if config["x"] == 1:
             raise ValueError("no")
-        time.sleep(60)
+        if session.get_world_rank() == 1:
+            session.report({"loss": 1.0})
+            session.get_checkpoint()  # waits for rank 0, until it is stopped
+        collective.allreduce(np.array([1.0]), collective.Op.SUM)
 
     started = time.monotonic()
     with pytest.raises(SweepFailedError, match="a trial failed, and fail_fast is set: rank 0") as caught:
         Tuner(
-            train_func,
-            param_space={"x": tune.grid_search([0, 1, 2, 3])},
+            XGBoostTrainer(train_func),
+            param_space={
+                "train_loop_config": {"x": tune.grid_search([0, 1, 2, 3])},
+                "scaling_config": {
+                    "num_workers": tune.sample_from(lambda settings: 2 - settings["train_loop_config"]["x"] % 2)
+                },
+            },
             tune_config=TuneConfig(metric="loss", mode="min", max_concurrent_trials=2),
             run_config=RunConfig(verbose=0, failure_config=FailureConfig(fail_fast=True)),
         ).fit()

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from tests.integration.extra_nodes import extra_nodes
+from tests.longest import LONGEST_S
 from trainlib import DataParallelTrainer, ScalingConfig, session, tune
 from trainlib.execution import Backend, BackendConfig
 from trainlib.torch import TorchTrainer
@@ -42,7 +43,7 @@ def seen() -> tuple[int, list[str], list[int]]:
 def in_a_trial(config):
     folder = Path(config["folder"])
     (folder / f"{config['trial']}-{session.get_world_rank()}").touch()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONGEST_S
     while len(list(folder.iterdir())) < config["ranks"]:  # all have their GPUs at the same time
         assert time.monotonic() < deadline
         time.sleep(0.05)

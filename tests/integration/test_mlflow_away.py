@@ -11,6 +11,7 @@ import pytest
 from mlflow import MlflowClient
 
 from tests.integration.mlflow_server import MlflowServer
+from tests.longest import LONGEST_S
 from trainlib import Checkpoint, DataParallelTrainer, FailureConfig, RunConfig, TrainingFailedError, session
 from trainlib._execution import cluster
 from trainlib._execution.causes import Cause
@@ -62,7 +63,7 @@ def opened(server: MlflowServer, name: str, *, minutes: float = 10.0) -> Registe
     )
 
 
-def wait_for(what: Callable[[], bool], timeout: float = 60.0) -> None:
+def wait_for(what: Callable[[], bool], timeout: float = LONGEST_S) -> None:
     deadline = time.monotonic() + timeout
     while not what():
         assert time.monotonic() < deadline

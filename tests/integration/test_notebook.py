@@ -16,6 +16,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests.integration.conftest import joining_environment
+from tests.longest import LONGEST_S
 
 Cell = Callable[..., list[Any]]
 
@@ -25,7 +26,7 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
     """Runs a cell, and gives its outputs. Once ``interrupt_when`` exists, the kernel is interrupted, as by the button."""
     folder = tmp_path_factory.mktemp("notebook")
     notebook = nbformat.v4.new_notebook()
-    client = NotebookClient(notebook, timeout=180, kernel_name="python3", allow_errors=True)
+    client = NotebookClient(notebook, timeout=int(LONGEST_S), kernel_name="python3", allow_errors=True)
     environment = {**joining_environment(), "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     with client.setup_kernel(env=environment, cwd=str(folder)):
 
@@ -40,7 +41,7 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
 
 
 def _interrupt(kernel: int, when: Path) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + LONGEST_S
     while not when.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(kernel, signal.SIGINT)

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from tests import process_logs
 from tests.integration.led_by_hand import abandon
+from tests.integration.mlflow_server import MlflowServer
 from tests.integration.test_runs_in_the_registry import opened
-from tests.integration.test_servers import free_port, wait_for
+from tests.longest import LONGEST_S
 from trainlib._process import Process
 from trainlib._registry import opening, ownership, tags
 from trainlib._registry.client import connect
@@ -71,41 +71,15 @@ for number in range(rounds):
 """
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[str]:
+@pytest.fixture
+def server(tmp_path) -> Iterator[str]:
     """An MLflow server."""
-    folder, port = tmp_path_factory.mktemp("mlflow"), free_port()
-    log = folder / "mlflow.log"
-    process_logs.follow("the MLflow server of the tests of owners", log)
-    with open(log, "wb") as output:
-        process = subprocess.Popen(
-            [
-                *(
-                    sys.executable,
-                    "-m",
-                    "mlflow",
-                    "server",
-                    "--host",
-                    "127.0.0.1",
-                    "--port",
-                    str(port),
-                    "--workers",
-                    "2",
-                ),
-                *("--backend-store-uri", f"sqlite:///{folder}/mlflow.db"),
-            ],
-            stdout=output,
-            stderr=output,
-            env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
-            cwd=folder,
-            start_new_session=True,
-        )
+    running = MlflowServer(tmp_path, workers=2)
+    running.start()
     try:
-        wait_for(f"http://127.0.0.1:{port}/health", process, log)
-        yield f"http://127.0.0.1:{port}"
+        yield running.uri
     finally:
-        process.terminate()
-        process.wait(20)
+        running.kill()
 
 
 @pytest.mark.parametrize("kind", ["database", "server"])
@@ -125,7 +99,7 @@ def test_of_processes_that_open_a_name_in_the_same_instant_one_wins(request, tmp
         )
         for one in members
     ]
-    outputs = [process.communicate(timeout=180) for process in started]
+    outputs = [process.communicate(timeout=LONGEST_S) for process in started]
     assert [process.returncode for process in started] == [0] * len(members), outputs
     rounds = zip(
         *([json.loads(line) for line in out.splitlines() if line.startswith("[[")] for out, _ in outputs), strict=True

@@ -292,9 +292,9 @@ def test_a_run_whose_process_is_gone_is_crashed_and_is_run_again_where_its_deplo
         (recorded,) = wait_for_runs("again")
         wait_for(lambda: steps(recorded))
         engine(deployed.id).kill()
-        wait_for(lambda: client.read_flow_run(run.id).state.name == "Crashed", 90)
+        wait_for(lambda: client.read_flow_run(run.id).state.name == "Crashed")
         assert "told nothing for 10 s" in client.read_flow_run(run.id).state.message
-        wait_for(lambda: client.read_flow_run(deployed.id).state.name == "Completed", 90)
+        wait_for(lambda: client.read_flow_run(deployed.id).state.name == "Completed")
         assert client.read_flow_run(deployed.id).run_count == 2
         ensure_automations()
     assert steps(recorded) == list(range(8)), "it went on where it was"
@@ -384,7 +384,7 @@ def test_the_nightly_run_is_scheduled(up):
     with prefect_client() as client:
         nightly = client.read_deployment_by_name("pipeline/nightly")
         filters = {"deployment_filter": DeploymentFilter(id=DeploymentFilterId(any_=[nightly.id]))}
-        wait_for(lambda: client.read_flow_runs(**filters), 90)
+        wait_for(lambda: client.read_flow_runs(**filters))
         assert {run.state.name for run in client.read_flow_runs(**filters)} == {"Scheduled"}
 
 

@@ -28,6 +28,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import StateType
 
 from tests import process_logs
+from tests.longest import LONGEST_S
 from trainlib.tasks._prefect_server import answers
 
 SCRIPT = """
@@ -150,7 +151,6 @@ def server_of(pid: int) -> psutil.Process:
     return server
 
 
-@pytest.mark.timeout(420)
 def test_the_embedded_server_is_restarted_and_knows_how_it_ended(trainings, flow_state):
     """It is killed in the first training, and hangs for too long at the end of the second."""
     script = trainings([30.0, 0.5], own_server=True)
@@ -168,7 +168,7 @@ def test_the_embedded_server_is_restarted_and_knows_how_it_ended(trainings, flow
     told = script.end(1)
     assert told["ended_after"] < 10
     assert "does not answer, so it does not show how this run ended" in script.process.output
-    wait_until_told(told["flow_run"], timeout=240)
+    wait_until_told(told["flow_run"], timeout=LONGEST_S)
     script.tell("exit")
     assert script.process.wait() == 0, script.process.output
     assert not killed.is_running()
@@ -185,7 +185,7 @@ def prefect_server(port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
     process_logs.follow("the test's Prefect server", log)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + LONGEST_S
         while not answers(f"http://127.0.0.1:{port}/api"):
             assert server.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()

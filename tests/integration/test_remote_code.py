@@ -87,7 +87,7 @@ SCRIPT = """
 def test_a_script_with_modules_beside_it_trains_on_another_machine(project, library):
     with drivers(project) as driver:
         process = driver(SCRIPT, str(library))
-        assert process.wait(240) == 0, process.output
+        assert process.wait() == 0, process.output
     found = process.last_json()
     assert found["first"]["host"] == HOST
     assert {"helper.py", "script_0.py"} <= set(found["first"]["files"]), "workers start in a copy of the folder"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.longest import LONGEST_S
 from trainlib._schema import templates
 from trainlib._schema.migrations import installed_version
 from trainlib._schema.templates import MAKE, PACKAGES, create, dump, revision
@@ -39,7 +40,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         subprocess.Popen([sys.executable, "-m", "trainlib._schema", package, str(database)])
         for package, database in databases.items()
     ]
-    assert [process.wait(120) for process in started] == [0, 0]
+    assert [process.wait(LONGEST_S) for process in started] == [0, 0]
     return databases
 
 

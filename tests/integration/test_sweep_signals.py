@@ -144,14 +144,30 @@ def test_a_sweep_whose_process_was_killed_is_continued(
     name = f"sweep-killed-{os.getpid()}"
     first = driver(SCRIPT, name, str(tmp_path), "0.5")
     first.wait_for(lambda: len(started(tmp_path)) >= 4)
-    time.sleep(1.5)
+    # No other trial is to begin meanwhile: it would be killed before it is recorded.
+    (tmp_path / "pause").write_text("60")
+    parent = newest_run(name)
+    first.wait_for(lambda: all("drawn" in run.data.params for run in children(registry, parent.info.run_id)))
+
+    def can_be_continued() -> bool:
+        """Whether some trials have ended, and all that run have saved something."""
+        runs = children(registry, parent.info.run_id)
+        unended = [run for run in runs if run.info.status == "RUNNING"]
+        return len(unended) < len(runs) and all(map(has_checkpoint, unended))
+
+    def has_checkpoint(run) -> bool:
+        models = registry.search_logged_models(
+            [run.info.experiment_id], filter_string=f"source_run_id = '{run.info.run_id}'"
+        )
+        return any(str(model.status) == "READY" for model in models)
+
+    first.wait_for(can_be_continued)
     first.process.kill()
     first.process.wait()
     before = started(tmp_path)
     for _, _, pid in before:
         if is_alive(pid):
             wait_until_dead(pid)
-    parent = newest_run(name)
     finished = [run for run in children(registry, parent.info.run_id) if run.info.status == "FINISHED"]
     running = [run for run in children(registry, parent.info.run_id) if run.info.status == "RUNNING"]
     assert finished

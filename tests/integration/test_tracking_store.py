@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 
 import mlflow
 import pytest
 from mlflow import MlflowClient
 
+from tests.integration.mlflow_server import MlflowServer
 from trainlib import Checkpoint, DataParallelTrainer, RunConfig, ScalingConfig, TrainingFailedError, session, tune
 from trainlib.callbacks import Callback, MLflowLoggerCallback
 from trainlib.tune import TuneConfig, Tuner
@@ -107,33 +102,12 @@ def test_a_sweep_is_in_the_store_of_its_callback_with_all_of_its_trials(other):
 @pytest.fixture
 def server(tmp_path) -> Iterator[str]:
     """A tracking server that keeps artifacts itself, so that they are reached only through it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
-        *("--backend-store-uri", f"sqlite:///{tmp_path}/server.db", "--artifacts-destination", str(tmp_path / "kept")),
-    ]
-    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    log = tmp_path / "server.log"
-    with open(log, "wb") as output:
-        process = subprocess.Popen(
-            command, stdout=output, stderr=output, env={**os.environ, **quiet}, start_new_session=True
-        )
+    running = MlflowServer(tmp_path, keeps_artifacts=True)
+    running.start()
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
-                break
-            except OSError:
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}"
+        yield running.uri
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        running.kill()
 
 
 def test_a_checkpoint_on_a_server_that_only_the_callback_names_can_be_read_afterwards(server):

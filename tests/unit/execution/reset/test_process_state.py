@@ -33,6 +33,7 @@ MODULES = {
 
 @pytest.fixture
 def state(tmp_path, monkeypatch):
+    assert process_state._children() == [], "a test before this one has left a process running"
     monkeypatch.setattr(atexit, "register", atexit.register)
     for name, text in MODULES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -112,7 +113,7 @@ def test_settings_of_the_process(state, tmp_path):
     resource.setrlimit(resource.RLIMIT_CORE, (0 if soft else min(1, hard) if hard >= 0 else 1, hard))
     changed = Settings.now()
     sys.excepthook = threading.excepthook = lambda *_: None
-    sys.meta_path.insert(0, object())
+    sys.meta_path.insert(0, types.SimpleNamespace(find_spec=lambda *_: None))
     linecache.cache["left"] = (1, None, ["left"], "left")
     assert process_state.restore(state, None) is None
     assert "LEFT" not in os.environ
