@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,7 +13,9 @@ from inspect import signature
 from typing import Any
 
 import ray
+from ray._private import ray_constants
 
+from trainlib._execution import become_worker, no_dashboard_agent
 from trainlib._execution.network import LOOPBACK
 from trainlib._execution.ports import HeldPort
 
@@ -23,8 +26,6 @@ __all__ = ["SPARE_CPUS", "expect_one_machine", "only_loopback", "start_local"]
 SPARE_CPUS = 2
 
 _NEVER_S = 10 * 365 * 24 * 3600
-_MEASURES_EVERY_MS = "REPORTER_UPDATE_INTERVAL_MS"
-"""Ray's setting for how often it measures its processes."""
 
 _agents_ports: list[HeldPort] = []
 """Those of Ray's agents, for as long as this process lives: they use them a little after Ray has started."""
@@ -33,8 +34,8 @@ _agents_ports: list[HeldPort] = []
 def start_local() -> None:
     """Start it. To be called within :func:`only_loopback`.
 
-    Its agents are given their ports. They take seconds to start, and Ray would wait until they have told theirs, but for 15 s at most: on a
-    busy machine, it would then not start at all. What they would tell is written for them.
+    Its agents are given their ports. Ray would wait until they have told theirs, but for 15 s at most: on a busy machine, it would then
+    not start at all. What they would tell is written for them.
     """
     expect_one_machine()
     for port in _agents_ports:
@@ -59,6 +60,7 @@ def start_local() -> None:
                 # A minute after its control service is gone, Ray ends every process that is connected to it, also a notebook
                 # that has joined a platform and trains nothing.
                 "gcs_rpc_server_reconnect_timeout_s": _NEVER_S,
+                "enable_metrics_collection": False,  # there is no agent that would take them
             },
             _node_ip_address=LOOPBACK,
             _metrics_export_port=exported,
@@ -81,8 +83,6 @@ def only_loopback() -> Iterator[None]:
 
     Otherwise it takes the address of the host in its place, and all its processes listen on all interfaces.
     """
-    from ray._private import ray_constants
-
     may_start_clusters = ray_constants.ENABLE_RAY_CLUSTER
     ray_constants.ENABLE_RAY_CLUSTER = False
     try:
@@ -95,8 +95,8 @@ def only_loopback() -> Iterator[None]:
 def _only_what_one_machine_needs(given: dict[str, int]) -> Iterator[None]:
     """Start Ray without its autoscaler, which has nothing to scale, without the process that sends workers' output to drivers,
     which nobody reads, and without the server of its dashboard, which Ray starts for usage statistics even where there is no
-    dashboard. Each takes a second of processor time at every start. What Ray measures of its processes for the dashboard, it
-    measures seldom.
+    dashboard, and without that dashboard's agent. Each takes a second of processor time at every start. Workers are started by a script
+    that does not import Ray twice.
 
     Args:
         given: More settings of Ray's, by their names there.
@@ -106,16 +106,17 @@ def _only_what_one_machine_needs(given: dict[str, int]) -> Iterator[None]:
     settings: Any = parameter.RayParams
     start_dashboard: Any = services.start_api_server
     start_raylet: Any = services.start_raylet
-    parameter.RayParams = partial(settings, no_monitor=True, include_log_monitor=False, **given)  # type: ignore[misc,assignment]
+    parameter.RayParams = partial(  # type: ignore[misc,assignment]
+        settings, no_monitor=True, include_log_monitor=False, setup_worker_path=become_worker.__file__, **given
+    )
     services.start_api_server = _start_no_dashboard
     services.start_raylet = partial(_start_raylet, start_raylet)
-    users_interval = os.environ.get(_MEASURES_EVERY_MS)
-    os.environ.setdefault(_MEASURES_EVERY_MS, "60000")
+    command_of: Any = services._build_python_executable_command_memory_profileable
+    services._build_python_executable_command_memory_profileable = partial(_command_of, command_of)  # type: ignore[assignment]
     try:
         yield
     finally:
-        if users_interval is None:
-            del os.environ[_MEASURES_EVERY_MS]
+        services._build_python_executable_command_memory_profileable = command_of
         parameter.RayParams = settings  # type: ignore[misc]
         services.start_api_server = start_dashboard
         services.start_raylet = start_raylet
@@ -133,6 +134,13 @@ def _start_raylet(start: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ):
         raylet.persist_port(given["session_dir"], given["node_id"], name, given[argument])
     return start(*args, **kwargs)
+
+
+def _command_of(command_of: Callable[..., list[str]], component: str, *args: Any, **kwargs: Any) -> list[str]:
+    """The command that a process of Ray's is started with. Arguments for Ray's own script follow it."""
+    if component == ray_constants.PROCESS_TYPE_DASHBOARD_AGENT:
+        return [sys.executable, "-S", "-E", no_dashboard_agent.__file__]
+    return command_of(component, *args, **kwargs)
 
 
 def _start_no_dashboard(*_: Any, **__: Any) -> tuple[None, None]:

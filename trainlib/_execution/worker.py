@@ -31,6 +31,7 @@ from trainlib._execution.reset.left_behind import Handover
 from trainlib._execution.stacks.dump import prepare
 from trainlib._execution.stacks.frames import ProcessStacks, own_stacks
 from trainlib._execution.worker_session import Assignment, StopTraining, WorkerSession
+from trainlib._importing import without_collecting
 from trainlib.checkpoint import Checkpoint
 
 # As <malloc.h> numbers them.
@@ -77,10 +78,11 @@ class Worker:
         # Before the framework is imported: thread pools are sized when it is.
         os.environ["OMP_NUM_THREADS"] = str(threads)
         _keep_freed_memory()
-        if state_module and yielding:
-            _import_yielding(state_module)
-        elif state_module:
-            importlib.import_module(state_module)
+        with without_collecting():
+            if state_module and yielding:
+                _import_yielding(state_module)
+            elif state_module:
+                importlib.import_module(state_module)
         self._state_module = state_module
         self._outbox = Outbox()
         self._session: WorkerSession | None = None

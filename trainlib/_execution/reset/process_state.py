@@ -53,8 +53,8 @@ def snapshot(state_module: str | None) -> ProcessState:
     """The present state of this process."""
     framework = importlib.import_module(state_module).snapshot() if state_module else None
     watch_handlers()
-    gc.collect()
-    gc.freeze()  # what exists now stays, so later collections can skip it
+    # What exists now stays, so collections can skip it. Nor is it searched for garbage first: TensorFlow's objects take a second.
+    gc.freeze()
     return ProcessState(
         environment=dict(os.environ),
         directory=os.getcwd(),
