@@ -127,8 +127,8 @@ class Conversation:
         """What happens, until the training function has ended on all ranks.
 
         Raises:
-            TrainingFailedError: it failed on one of them. The others are ended then, except for rank 0, which may still be
-                storing a checkpoint.
+            TrainingFailedError: it failed on one of them, and not because others were stopped before it. The others are ended
+                then, except for rank 0, which may still be storing a checkpoint.
         """
         for rank in range(len(self._members)):
             self._ask(rank)
@@ -142,7 +142,7 @@ class Conversation:
             raise_if_cancelled()
             signals.raise_lost()
             self._lost.update(self._silence.lost(WAITS_IN_VAIN_S if self._left else IDLE_S))
-            if self._failed or self._lost:
+            if self._lost or (self._failed and not self._are_stopped_apart):
                 until = time.monotonic() + AFTERMATH_S
                 while (left := until - time.monotonic()) > 0:
                     yield from self._receive(timeout=left)
@@ -150,8 +150,12 @@ class Conversation:
             if (failure := self._out_of_step()) is not None:
                 raise failure
             self._let_go_of_returned()
-            if self._stopped_at is not None and time.monotonic() - self._stopped_at > self._grace_s:
-                return  # some functions still run; their workers are ended with the attempt
+            if self._stopped_at is not None and (
+                self._none_runs or time.monotonic() - self._stopped_at > self._grace_s
+            ):
+                if self._failed and not self._finished:
+                    raise self._failure()
+                return  # some functions still run, or failed without the others; their workers are ended with the attempt
 
     def stop(self, *, after_last_report: bool = False) -> None:
         """End the training functions at their next report.
@@ -280,6 +284,20 @@ class Conversation:
             for rank, member in enumerate(self._members):
                 if rank not in self._finished:
                     member.actor.others_left.remote(leaving)
+
+    @property
+    def _none_runs(self) -> bool:
+        """Whether the training functions of all ranks have ended, some of them with an error."""
+        return len(self._finished) + len(self._failed) == len(self._members)
+
+    @property
+    def _are_stopped_apart(self) -> bool:
+        """Whether the ranks were told to stop and do so at different reports.
+
+        One that has made a report more may then fail in a collective, because the others have left it. That is no failure of the
+        training, if any of the others was stopped.
+        """
+        return self._stopped_at is not None and len(self._members) > 1 and not self._plan.assignment.in_step
 
     # -- failing ------------------------------------------------------------------------------------
 
