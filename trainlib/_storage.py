@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from trainlib._progress_bars import without_progress_bars
 from trainlib._retry_lines import without_retry_lines
 from trainlib._secrets import masked_uri
 
@@ -205,7 +206,7 @@ def download(location: str, target: Path) -> None:
     if source is not None:
         shutil.copytree(source, target, dirs_exist_ok=True)
     elif is_through_mlflow(location):
-        with without_retry_lines():
+        with without_retry_lines(), without_progress_bars():
             _artifacts(location).download_artifacts("", dst_path=str(target))
     else:
         store, inner = filesystem(location)
