@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 import psutil
 
+from trainlib._execution.packet_filter import hear_only
+
 __all__ = ["LOOPBACK", "addresses_of", "interface_with", "listen", "listening_sockets", "narrow_listeners"]
 
 LOOPBACK = "127.0.0.1"
@@ -43,33 +45,19 @@ def listening_sockets() -> frozenset[int]:
     return frozenset(inode for inode, found in _sockets() if _listens(found))
 
 
-def narrow_listeners(address: str, *, but: Collection[int]) -> list[int]:
-    """Let the sockets of this process that listen on all addresses hear only the interface that has this one.
+def narrow_listeners(address: str, *, but: Collection[int]) -> None:
+    """Let the sockets of this process that listen on all addresses hear only what is sent to this one, or to loopback.
 
-    For libraries that cannot be told where to listen. Only Linux can do it after the fact; elsewhere nothing changes.
+    For libraries that cannot be told where to listen. They may well call themselves through loopback, as XGBoost does at its end.
 
     Args:
         address: The address.
         but: What is left alone: those of :func:`listening_sockets` before the library opened its own. Ray's may be among them,
             which other hosts have to reach.
-
-    Returns:
-        The ports that hear all interfaces still, because the system does not let this process narrow them.
     """
-    interface = interface_with(address)
-    if interface is None or not hasattr(socket, "SO_BINDTODEVICE"):
-        return []
-    wide: list[int] = []
     for inode, found in _sockets():
-        if inode in but or not _listens(found):
-            continue
-        is_bound = found.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).strip(b"\0")
-        if found.getsockname()[0] in ("0.0.0.0", "::") and not is_bound:
-            try:
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
-            except PermissionError:  # Linux before 5.7 lets only root do it
-                wide.append(int(found.getsockname()[1]))
-    return wide
+        if inode not in but and _listens(found) and found.getsockname()[0] in ("0.0.0.0", "::"):
+            hear_only(found, (address, LOOPBACK, "::1"))
 
 
 def _listens(found: socket.socket) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -108,18 +107,13 @@ def communicator() -> Iterator[None]:
     arguments, address = _joining
     before = listening_sockets()
     collective.init(**arguments)
-    if wide := narrow_listeners(address, but=before):
-        warnings.warn(
-            f"XGBoost listens on all addresses of this host, on port {', '.join(map(str, wide))}. Its workers need {address} only, but "
-            "before Linux 5.7 only root can narrow that: keep others from this port, or use a newer kernel",
-            stacklevel=2,
-        )
+    narrow_listeners(address, but=before)
     try:
         yield
     except Exception:
         # Leaving would wait for the others, or have them raise errors of their own. The gang is ended anyway.
         raise
     except BaseException:
-        collective.finalize()  # all ranks were stopped at the same report
+        collective.finalize()  # the others were stopped, too: one that is not at the same report fails, which does not count then
         raise
     collective.finalize()
