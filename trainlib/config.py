@@ -77,6 +77,10 @@ class ScalingConfig(_Config):
         "resources_per_worker",
         "placement_strategy",
     )
+    elsewhere: ClassVar[dict[str, str]] = {
+        "_max_cpu_fraction_per_node": "datasets are read with the CPUs that the workers do not reserve. Leave some of each node's free by "
+        "fewer workers, or smaller resources_per_worker={'CPU': ...}",
+    }
 
     num_workers: int = Field(
         default=1,

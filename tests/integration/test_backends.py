@@ -82,8 +82,10 @@ SIDE_BY_SIDE = [
         Fault("is killed", 0, Cause.WORKER, True, 10),
         Fault("is killed", 1, Cause.WORKER, True, 10),
     ],
-    [Fault("raises", 1, Cause.USER, True, 10)],
-    [Fault("returns early", 0, Cause.USER, False, 10)],
+    [
+        Fault("raises", 1, Cause.USER, True, 10),
+        Fault("returns early", 0, Cause.USER, False, 10),
+    ],
     [Fault("calls no collectives any more", 1, Cause.USER, False, backends.COLLECTIVE_TIMEOUT_S + 10)],
     [
         Fault("is stopped", 0, Cause.WORKER, True, 15),

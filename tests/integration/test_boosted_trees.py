@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from tests.integration.leftovers import assert_nothing_left_behind
+from tests.longest import LONGEST_S
 from trainlib import (
     CheckpointConfig,
     FailureConfig,
@@ -48,7 +49,8 @@ def table(rows: int, seed: int, classes: int = 2) -> pd.DataFrame:
     return frame
 
 
-TRAIN, VALID = table(2000, seed=1), table(600, seed=2)
+TRAIN, VALID = table(2001, seed=1), table(601, seed=2)
+"""Rows that two workers cannot divide equally."""
 
 
 def bare_xgboost(params: dict[str, Any], rounds: int, weights: Any = None) -> tuple[Any, dict[str, list[float]]]:
@@ -157,7 +159,7 @@ class KillRankOne:
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         killed = self.pid.with_suffix(".killed")
         if result["training_iteration"] == KILLED_AFTER and not killed.exists():
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + LONGEST_S
             while not self.pid.exists():
                 assert time.monotonic() < deadline, "nobody has found rank 1"
                 time.sleep(0.05)
@@ -192,6 +194,7 @@ def test_a_training_that_loses_a_worker_ends_with_the_model_and_the_curve_of_one
     assert json.loads(tags["trainlib.attempt.001"]).items() >= {"outcome": "worker", "rank": 1}.items()
     assert '"resumed_from": "checkpoint_000001"' in tags["trainlib.attempt.002"], "that of round 4"
 
+    assert [sorted(of_ranks) for of_ranks in result.rows["valid"]] == [[300, 301]] * 2, "by both attempts"
     model, seen = library.bare(library.params, ROUNDS)
     assert set(seen) <= set(result.metrics)
     for metric, values in seen.items():
@@ -215,13 +218,14 @@ def test_a_class_that_one_share_lacks_is_learned_and_training_goes_on_from_a_che
     trainer = library.trainer(
         params=library.multiclass,
         label_column="target",
-        datasets={"train": rows, "valid": rows.head(100)},
+        datasets={"train": rows, "hold-out: 2024 q1": rows.head(100)},
         num_boost_round=6,
         scaling_config=ScalingConfig(num_workers=2),
     )
     result = trainer.fit()
     predicted = library.predict(result.checkpoint.get_model(), rows[FEATURES])
     assert (predicted.argmax(axis=1) == rows["target"]).mean() > 0.8
+    assert {"train", "hold-out: 2024 q1"} <= {metric.rpartition("-")[0] for metric in result.metrics}, "as it is called"
 
     longer = trainer.copy_with(
         num_boost_round=100,
@@ -375,7 +379,7 @@ def test_a_training_function_of_ones_own_finds_the_workers_connected_and_its_rou
         "scaling_config": ScalingConfig(num_workers=2),
     }
     xgboost = XGBoostTrainer(uses_the_collective, **rest).fit()
-    assert [found for found, _ in xgboost.returned] == [(0, 2, 2000.0), (1, 2, 2000.0)]
+    assert [found for found, _ in xgboost.returned] == [(0, 2, 2001.0), (1, 2, 2001.0)]
     expected = predict_xgboost(bare_xgboost(XGBOOST.params, 4)[0], VALID[FEATURES])
     np.testing.assert_allclose(predict_xgboost(xgboost.checkpoint.get_model(), VALID[FEATURES]), expected, atol=1e-3)
     lightgbm = LightGBMTrainer(uses_the_network, **rest).fit()

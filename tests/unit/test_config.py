@@ -47,6 +47,15 @@ def test_a_wrong_value_is_named(make, message):
         make()
 
 
+def test_a_limit_for_each_node_says_what_to_use_instead():
+    """As in Ray's guide for XGBoost."""
+    with pytest.raises(
+        ValueError, match=r"^ScalingConfig has no _max_cpu_fraction_per_node: .* fewer workers, or smaller"
+    ):
+        DataParallelTrainer(print, scaling_config={"num_workers": 2, "_max_cpu_fraction_per_node": 0.8})
+    assert ScalingConfig(num_workers=2, _max_cpu_fraction_per_node=None).model_fields_set == {"num_workers"}
+
+
 def test_a_field_is_checked_when_it_is_assigned_too():
     scaling = ScalingConfig(num_workers=2)
     with pytest.raises(ValidationError, match="num_workers"):

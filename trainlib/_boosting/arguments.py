@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainlib._data.config import DataConfig
+from trainlib._settings import TrainerSettings
 from trainlib.errors import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ __all__ = [
     "require_label",
     "require_labels_in_files",
     "require_matrix_arguments",
+    "require_names",
+    "require_names_in_frame",
     "require_no_train_arguments",
     "require_params",
     "require_patience",
@@ -157,14 +160,48 @@ def require_column(label: str, columns: Any, where: str) -> None:
         raise DataError(f"{where} has no column {label!r}. label_column must be one of {known[:500]}")
 
 
-def with_all_split(config: DataConfig | None) -> DataConfig:
-    """A config that splits all datasets across the workers, unless it says which ones, or hands out the data itself.
+def require_names(features: Iterable[str], forbidden: str, where: str) -> None:
+    """Raise a DataError if the name of a feature has a character that a library does not take.
 
     Example:
-        >>> with_all_split(None).splits("valid"), with_all_split(DataConfig(["train"])).splits("valid")
-        (True, False)
+        >>> require_names(["b", "a[0]"], "[]<", "the dataset 'train'")
+        Traceback (most recent call last):
+        ...
+        trainlib.errors.DataError: the column 'a[0]' of the dataset 'train' has '[' in its name, which the library does not take. Rename the column, e.g. to 'a_0_'
     """
-    config = config or DataConfig()
-    if not isinstance(config, DataConfig) or config.is_custom or "datasets_to_split" in config.model_fields_set:
+    for name in features:
+        if wrong := [each for each in name if each in forbidden]:
+            better = "".join("_" if each in forbidden else each for each in name)
+            raise DataError(
+                f"the column {name!r} of {where} has {wrong[0]!r} in its name, which the library does not take. Rename the column, e.g. to "
+                f"{better!r}"
+            )
+
+
+def require_names_in_frame(rows: Any, others: Collection[str], forbidden: str) -> None:
+    """Raise a DataError if ``train`` is a DataFrame with a feature that has such a name. ``others`` are no features."""
+    if type(rows).__module__.partition(".")[0] == "pandas":
+        require_names([str(each) for each in rows.columns if each not in others], forbidden, "the dataset 'train'")
+
+
+def with_all_split(given: Any, datasets: dict[str, Any]) -> DataConfig:
+    """A config that splits all rows of all datasets across the workers, unless it says otherwise, or hands out the data itself.
+
+    Args:
+        given: The user's own, if there is one, in any form that a trainer takes.
+        datasets: What it is for.
+
+    Example:
+        >>> datasets = {"train": "train.csv", "valid": "valid.csv"}
+        >>> with_all_split(None, datasets).splits("valid"), with_all_split(DataConfig(["train"]), datasets).splits("valid")
+        (True, False)
+        >>> with_all_split(None, datasets).equal, with_all_split(DataConfig(equal=True), datasets).equal
+        (False, True)
+    """
+    config = TrainerSettings.checked(datasets=datasets, dataset_config=given).dataset_config
+    if config.is_custom:
         return config
-    return config.model_copy(update={"datasets_to_split": "all"})
+    wanted = {"datasets_to_split": "all", "equal": False}  # rounds need no equal shares: no row has to be left out
+    return config.model_copy(
+        update={name: value for name, value in wanted.items() if name not in config.model_fields_set}
+    )

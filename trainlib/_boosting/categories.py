@@ -58,11 +58,14 @@ def encoded(table: pa.Table, categories: Categories) -> pa.Table:
     from pyarrow import compute
 
     for place, name in enumerate(table.column_names):
-        if not pa.types.is_dictionary(table[name].type):
-            continue
+        column = table[name]
+        if not pa.types.is_dictionary(column.type):
+            if name not in categories or column.null_count < len(column):
+                continue
+            column = pa.chunked_array([pa.nulls(len(column)).dictionary_encode()])  # others know what they are
         known = pa.array(categories[name], pa.string())
         chunks = []
-        for chunk in table[name].chunks:
+        for chunk in column.chunks:
             codes = compute.index_in(chunk.dictionary.cast(pa.string()), value_set=known)
             chunks.append(pa.DictionaryArray.from_arrays(codes.take(chunk.indices), known))
         kind = pa.dictionary(pa.int32(), pa.string())

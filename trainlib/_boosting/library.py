@@ -27,6 +27,8 @@ class Library:
     """Arguments of a matrix that name a column."""
     arguments: tuple[str, ...]
     """Its other arguments that may be given."""
+    not_in_names: str
+    """Characters that the name of a feature may not have."""
     taken: Mapping[str, str]
     """Arguments of a matrix that the trainer passes itself, and what to pass to the trainer instead."""
     instead: Mapping[str, str]
@@ -41,6 +43,10 @@ class Library:
     """Whether an objective ranks the rows of a query."""
     patience_in: Callable[[Params], Any] = lambda params: None
     """The number of rounds for early stopping, where parameters may have it."""
+    alone_with: Callable[[Params], str | None] = lambda params: None
+    """What only one worker can train with, e.g. ``booster='gblinear'``, and what to use instead. None if several can."""
+    why_not_resumed: Callable[[Params], str | None] = lambda params: None
+    """Why a training cannot go on from a given checkpoint. None if it can."""
     require_consistent: Callable[[Params, Mapping[str, Mapping[str, Any]]], None] = lambda params, given: None
     """Raises an InvalidArgumentError if parameters and the arguments of matrices, by dataset, contradict each other."""
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
-from trainlib._boosting.arguments import columns_named_in, require_column
+from trainlib._boosting.arguments import columns_named_in, require_column, require_names
 from trainlib.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+    from trainlib._boosting.library import Library
 
 __all__ = ["LabelledTable", "read_tables"]
 
@@ -39,21 +41,21 @@ class LabelledTable:
 
 
 def read_tables(
-    label: str, given: Mapping[str, Mapping[str, Any]], columns: Sequence[str], *, categories: bool = True
+    label: str, given: Mapping[str, Mapping[str, Any]], library: Library, *, categories: bool = True
 ) -> dict[str, LabelledTable]:
     """Read this worker's share of all datasets, ``train`` first. The others have the features of ``train``, in the same order.
 
     Args:
         label: The column with the labels.
         given: The arguments of the datasets' matrices, by dataset. Some name columns, which are features of no dataset.
-        columns: Which arguments do, e.g. ``weight``.
+        library: Which arguments do, and what features may be called.
         categories: Whether features may be categories, which Arrow calls dictionaries.
 
     Raises:
         DataError: a column is missing or cannot be used, or a label is missing.
     """
     names = session.current("get_dataset_shard").dataset_names
-    left_out = {name for arguments in given.values() for name in columns_named_in(arguments, columns).values()}
+    left_out = {name for arguments in given.values() for name in columns_named_in(arguments, library.columns).values()}
     read: dict[str, LabelledTable] = {}
     for name in ("train", *(name for name in names if name != "train")):
         like = read["train"].features.column_names if read else None
@@ -62,10 +64,11 @@ def read_tables(
             name,
             table,
             label,
-            columns_named_in(given.get(name, {}), columns),
+            columns_named_in(given.get(name, {}), library.columns),
             left_out=left_out,
             like=like,
             categories=categories,
+            not_in_names=library.not_in_names,
             waited_s=waited_s,
         )
     return read
@@ -98,6 +101,7 @@ def labelled(
     left_out: Collection[str] = (),
     like: Sequence[str] | None = None,
     categories: bool = True,
+    not_in_names: str = "",
     waited_s: float = 0.0,
 ) -> LabelledTable:
     """The rows of a dataset, as features, labels and other columns.
@@ -110,6 +114,7 @@ def labelled(
         left_out: More of them, which this dataset may have or not.
         like: The features that it has to have, in this order. Default: all other columns.
         categories: Whether features may be categories.
+        not_in_names: Characters that their names may not have.
         waited_s: For :attr:`LabelledTable.waited_s`.
 
     Raises:
@@ -134,6 +139,8 @@ def labelled(
                 f"{where} lacks {_listed(missing)}, which 'train' has. Add what is missing, or drop it from 'train'"
             )
         features = features.select(list(like))
+    features = _with_floats(features)
+    require_names(features.column_names, not_in_names, where)
     _require_features(features, where, categories)
     for what, column in others.items():
         if what != "qid":
@@ -152,6 +159,16 @@ def _by_query(table: pa.Table, column: str, what: str, rank: int) -> tuple[pa.Ta
     if not np.array_equal(order, np.arange(len(order))):
         table, numbers = table.take(order), numbers[order]
     return table, numbers.astype("uint32")
+
+
+def _with_floats(features: pa.Table) -> pa.Table:
+    """The features with float32 in place of float16, at which LightGBM aborts the process, and of columns whose values are all missing."""
+    import pyarrow as pa
+
+    for place, field in enumerate(features.schema):
+        if field.type in (pa.float16(), pa.null()):
+            features = features.set_column(place, field.name, features[field.name].cast(pa.float32()))
+    return features
 
 
 def _require_features(features: pa.Table, where: str, categories: bool) -> None:

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainlib._boosting.arguments import (
+    columns_named_in,
     require_label,
     require_labels_in_files,
     require_matrix_arguments,
+    require_names,
+    require_names_in_frame,
     require_no_train_arguments,
     require_params,
     require_patience,
@@ -47,6 +50,8 @@ class BoostedTreesTrainer(DataParallelTrainer):
         super().__init__(**self._checked(given))
         if self.settings.has_own_function:
             self._require_whole_queries()
+            self._require_one_model()
+            self._require_resumable()
 
     def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The trainer's arguments as those of DataParallelTrainer."""
@@ -64,11 +69,15 @@ class BoostedTreesTrainer(DataParallelTrainer):
             require_train(datasets, name)
             require_matrix_arguments(arguments["dmatrix_params"] or {}, datasets, self.library, name)
             self.library.require_consistent(params, arguments["dmatrix_params"] or {})
-            require_label(arguments["label_column"], datasets, name)
+            is_final = arguments["preprocessor"] is None  # which may make the column with the labels, or rename columns
+            require_label(arguments["label_column"], datasets if is_final else {}, name)
+            if is_final:
+                others = self._no_features(arguments["label_column"], arguments["dmatrix_params"] or {})
+                require_names_in_frame(datasets["train"], others, self.library.not_in_names)
             patience = self._patience(arguments["early_stopping_rounds"], params)
             self.library.require_possible(params, patience)
             require_patience(patience, datasets)
-            arguments["dataset_config"] = with_all_split(arguments["dataset_config"])
+            arguments["dataset_config"] = with_all_split(arguments["dataset_config"], datasets)
         return self.room.base_arguments(arguments)
 
     def _patience(self, rounds: Any, params: dict[str, Any]) -> Any:
@@ -99,6 +108,33 @@ class BoostedTreesTrainer(DataParallelTrainer):
                 "queries"
             )
 
+    def _require_one_model(self) -> None:
+        """Raise an InvalidArgumentError if several workers would train a model each, or none."""
+        workers = self.scaling_config.num_workers
+        reason = self.library.alone_with((self.train_loop_config or {})["params"])
+        if reason is not None and workers > 1:
+            raise InvalidArgumentError(
+                f"{reason} Or use ScalingConfig(num_workers=1, resources_per_worker={{'CPU': ...}}): there are {workers} workers"
+            )
+
+    def _require_resumable(self) -> None:
+        """Raise an InvalidArgumentError if there is a checkpoint to go on from, and the library cannot."""
+        reason = self.library.why_not_resumed((self.train_loop_config or {})["params"])
+        if reason is not None and self.resume_from_checkpoint is not None:
+            raise InvalidArgumentError(f"{reason} Leave resume_from_checkpoint out, and train a new model")
+
+    def _no_features(self, label: str, given: Mapping[str, Mapping[str, Any]]) -> set[str]:
+        """The columns that arguments name."""
+        named = (columns_named_in(arguments, self.library.columns) for arguments in given.values())
+        return {label, *(column for columns in named for column in columns.values())}
+
+    def _require_names_in_files(self, sources: Mapping[str, Source]) -> None:
+        config, train = self.train_loop_config or {}, sources.get("train")
+        if train is not None and train.columns:
+            others = self._no_features(config["label_column"], config.get("dmatrix_params") or {})
+            features = [name for name in train.columns if name not in others]
+            require_names(features, self.library.not_in_names, f"the dataset 'train' ({train.uri})")
+
     @property
     def subject(self) -> Any:
         if not self.settings.has_own_function:
@@ -117,4 +153,5 @@ class BoostedTreesTrainer(DataParallelTrainer):
         sources = super().inspect_data()
         if self.settings.has_own_function and self.preprocessor is None:  # which may make the column
             require_labels_in_files(config["label_column"], sources)
+            self._require_names_in_files(sources)
         return sources

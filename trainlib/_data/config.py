@@ -34,7 +34,7 @@ class DataConfig(BaseModel):
         default=True,
         strict=True,
         description="Give each worker the same number of rows, so that none waits for another at the end of an epoch. "
-        "Rows that cannot be divided equally are left out: fewer than there are workers.",
+        "Rows that cannot be divided equally are left out: fewer than there are workers. If False, they go to the first workers, one each.",
     )
     enable_shard_locality: bool = Field(
         default=True, strict=True, description="Prefer rows that are already on a worker's node."
@@ -90,7 +90,7 @@ class DataConfig(BaseModel):
         for name, dataset in datasets.items():
             if self.splits(name):
                 hints: Any = worker_node_ids if self.enable_shard_locality else None
-                parts = dataset.streaming_split(world_size, equal=self.equal, locality_hints=hints)
+                parts = _split(dataset, world_size, hints, equal=self.equal)
             else:
                 parts = [dataset.iterator() for _ in range(world_size)]
             for of_rank, part in zip(shards, parts, strict=True):
@@ -130,3 +130,11 @@ class DataConfig(BaseModel):
     def splits(self, name: str) -> bool:
         """Whether a dataset is split across the workers."""
         return self.datasets_to_split == "all" or name in self.datasets_to_split
+
+
+def _split(dataset: Dataset, workers: int, hints: list[str] | None, *, equal: bool) -> list[DataIterator]:
+    if equal:
+        return dataset.streaming_split(workers, equal=True, locality_hints=hints)
+    from trainlib._data.even_split import split_evenly
+
+    return split_evenly(dataset, workers, locality_hints=hints)

@@ -34,6 +34,51 @@ def as_frame(given: Any) -> pd.DataFrame:
     return pd.DataFrame(given).copy()
 
 
+def with_numbers(features: pd.DataFrame) -> pd.DataFrame:
+    """The same columns, where those whose values are all missing are columns of numbers: pandas does not know what they are.
+
+    Example:
+        >>> import pandas as pd
+        >>> [str(kind) for kind in with_numbers(pd.DataFrame({"x": [None], "y": ["text"]})).dtypes][0]
+        'float64'
+    """
+    unknown = [
+        place
+        for place, kind in enumerate(features.dtypes)
+        if str(kind) in ("object", "null[pyarrow]") and features.iloc[:, place].isna().all()
+    ]
+    features = features.copy(deep=False)
+    for place in unknown:
+        features.isetitem(place, float("nan"))
+    return features
+
+
+def without_arrow(rows: pd.DataFrame) -> pd.DataFrame:
+    """The same rows with columns as pandas has them by itself. Ray reads files into columns of Arrow's.
+
+    Not all libraries take those: LightGBM calls their types unknown, and encoders of scikit-learn fail at missing text.
+
+    Example:
+        >>> import pandas as pd
+        >>> of_arrow = pd.DataFrame({"x": [1.5, None], "n": [1, 2]}).convert_dtypes(dtype_backend="pyarrow")
+        >>> [str(kind) for kind in of_arrow.dtypes], [str(kind) for kind in without_arrow(of_arrow).dtypes]
+        (['double[pyarrow]', 'int64[pyarrow]'], ['float64', 'int64'])
+    """
+    import pandas as pd
+
+    of_arrow = [name for name, kind in rows.dtypes.items() if isinstance(kind, pd.ArrowDtype)]
+    if not of_arrow:
+        return rows
+    import pyarrow as pa
+
+    # The metadata would bring Arrow's types back.
+    plain = pa.Table.from_pandas(rows[of_arrow], preserve_index=False).to_pandas(ignore_metadata=True)
+    made = rows.copy(deep=False)
+    for at, name in enumerate(of_arrow):
+        made[name] = plain.iloc[:, at].set_axis(rows.index)
+    return made
+
+
 def as_array(rows: pd.DataFrame) -> np.ndarray:
     """The features as one array: the column of arrays, if there is one, else all columns side by side, in their order.
 

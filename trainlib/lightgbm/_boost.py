@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib._boosting.columns import agreed, in_order
 from trainlib._boosting.early_stopping import EarlyStopping, Score
 from trainlib._boosting.labels import require_fit
 from trainlib._boosting.rounds import Rounds, threads
 from trainlib._boosting.table import LabelledTable, read_tables
 from trainlib.checkpoint import Checkpoint
+from trainlib.lightgbm import _desk as desk
 from trainlib.lightgbm import _objectives as objectives
+from trainlib.lightgbm._bins import OF_COMMON_BINS, common_bins
 from trainlib.lightgbm._checkpoint import LightGBMCheckpoint
 from trainlib.lightgbm._config import get_network_params
 from trainlib.lightgbm._library import LIBRARY
 from trainlib.lightgbm._metrics import MeanMetrics
-from trainlib.lightgbm._params import canonical
+from trainlib.lightgbm._params import canonical, is_forest
 
 if TYPE_CHECKING:
     import lightgbm
@@ -41,33 +45,50 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     in_params = params.pop("early_stopping_round", None)  # LightGBM would judge by each rank's own rows
     patience = config.get("early_stopping_rounds") or in_params
     stopping = EarlyStopping(patience, params.get("early_stopping_min_delta", 0.0)) if patience else None
-    starts_from = _model_of(session.get_checkpoint())
-    done = starts_from.current_iteration() if starts_from is not None else 0
+    checkpoint = _as_lightgbm(session.get_checkpoint())
+    starts_from = checkpoint.get_model() if checkpoint is not None else None
+    done = checkpoint.get_rounds() if checkpoint is not None else 0
     rounds = Rounds(config["num_boost_round"], done, stopping)
     if not rounds.left:
         return {}
+    again = 0
+    if is_forest(params):
+        # LightGBM cannot add to one: a retry trains the first rounds again, which it has reported already.
+        again, starts_from = done, None
     begun = time.perf_counter()
-    tables = _read(config)
+    tables, given = _read(config), config.get("dmatrix_params") or {}
     read = time.perf_counter()
     waited = sum(table.waited_s for table in tables.values())
-    params = {**get_network_params(), **histogram_layout(params, tables["train"].features.num_columns), **params}
-    datasets = _datasets(tables, params, config.get("dmatrix_params") or {})
+    tables = _with_equal_columns(tables)
+    params = {**histogram_layout(params, tables["train"].features.num_columns), **params}
+    reference = None
+    if session.get_world_size() > 1:
+        params |= OF_COMMON_BINS
+        reference = common_bins(
+            tables["train"].features, session.get_world_rank(), params, given.get("train", {}), desk.exchange
+        )
+    params = {**get_network_params(), **params}
+    datasets = _datasets(tables, params, given, reference, goes_on=starts_from is not None)
     means = MeanMetrics(tables)
 
     def report(env: Any) -> None:
+        if env.iteration < again:
+            return
         metrics = means.over_ranks(env.evaluation_result_list)
         scores = judged(env.evaluation_result_list, metrics, only_first=bool(params.get("first_metric_only")))
         is_last = rounds.end_round(scores)
+        kept = rounds.done
         if is_last and stopping is not None:
-            env.model.best_iteration = stopping.best_round  # with which LightGBM's own early stopping lets a model end
-        rounds.report(metrics, lambda: LightGBMCheckpoint.from_model(env.model))
+            # With which LightGBM's own early stopping lets a model end.
+            env.model.best_iteration = kept = stopping.best_round
+        rounds.report(metrics, lambda: LightGBMCheckpoint.from_model(env.model, rounds=kept))
         if is_last and stopping is not None:
             raise lightgbm.callback.EarlyStopException(stopping.best_round - 1, env.evaluation_result_list)
 
     model = lightgbm.train(
         params,
         datasets["train"],
-        num_boost_round=rounds.left,
+        num_boost_round=again + rounds.left,
         valid_sets=list(datasets.values()),
         valid_names=list(datasets),
         init_model=starts_from,
@@ -111,7 +132,7 @@ def histogram_layout(params: dict[str, Any], columns: int) -> dict[str, Any]:
 
 def _read(config: dict[str, Any]) -> dict[str, LabelledTable]:
     params, label = config["params"], config["label_column"]
-    tables = read_tables(label, config.get("dmatrix_params") or {}, LIBRARY.columns, categories=False)
+    tables = read_tables(label, config.get("dmatrix_params") or {}, LIBRARY, categories=False)
     for name, table in tables.items():
         where = f"the label {label!r} of the dataset {name!r}"
         objective, classes = objectives.objective_of(params), objectives.classes_of(params)
@@ -119,9 +140,29 @@ def _read(config: dict[str, Any]) -> dict[str, LabelledTable]:
     return tables
 
 
+def _with_equal_columns(tables: dict[str, LabelledTable]) -> dict[str, LabelledTable]:
+    """The tables with their features in the order of rank 0."""
+    mine = json.dumps(tables["train"].features.column_names).encode()
+    return in_order(tables, agreed([json.loads(each) for each in desk.exchange(mine)]))
+
+
 def _datasets(
-    tables: dict[str, LabelledTable], params: dict[str, Any], given: dict[str, dict[str, Any]]
+    tables: dict[str, LabelledTable],
+    params: dict[str, Any],
+    given: dict[str, dict[str, Any]],
+    reference: lightgbm.Dataset | None = None,
+    *,
+    goes_on: bool = False,
 ) -> dict[str, lightgbm.Dataset]:
+    """A Dataset for each table.
+
+    Args:
+        tables: This rank's rows, by dataset, ``train`` first.
+        params: LightGBM's parameters.
+        given: The arguments of the Datasets, by dataset.
+        reference: What has the bins of ``train``, and so of all. Default: LightGBM finds them.
+        goes_on: Whether the training goes on from a model.
+    """
     import lightgbm
     import numpy as np
 
@@ -130,13 +171,16 @@ def _datasets(
         more = {**given.get(name, {}), **table.columns}
         if "qid" in more:
             more["group"] = np.bincount(more.pop("qid"))
-        made[name] = lightgbm.Dataset(table.features, table.labels, reference=made.get("train"), params=params, **more)
+        kind: Any = lightgbm.Dataset
+        if goes_on and "init_score" in more:
+            from trainlib.lightgbm._scores import DatasetWithScores
+
+            kind, more["scores"] = DatasetWithScores, more.pop("init_score")
+        made[name] = kind(table.features, table.labels, reference=made.get("train", reference), params=params, **more)
     return made
 
 
-def _model_of(checkpoint: Checkpoint | None) -> lightgbm.Booster | None:
-    if checkpoint is None:
-        return None
-    if not isinstance(checkpoint, LightGBMCheckpoint):
-        checkpoint = LightGBMCheckpoint.from_checkpoint(checkpoint)
-    return checkpoint.get_model()
+def _as_lightgbm(checkpoint: Checkpoint | None) -> LightGBMCheckpoint | None:
+    if checkpoint is None or isinstance(checkpoint, LightGBMCheckpoint):
+        return checkpoint
+    return LightGBMCheckpoint.from_checkpoint(checkpoint)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["LightGBMCheckpoint"]
 
 MODEL_FILE = "model.txt"
+ROUNDS_FILE = "rounds.txt"
+"""How many rounds a model was trained for. LightGBM keeps no tree of a round in which nothing could be split."""
 
 
 class LightGBMCheckpoint(Checkpoint):
@@ -33,17 +35,31 @@ class LightGBMCheckpoint(Checkpoint):
     kind = "lightgbm"
 
     @classmethod
-    def from_model(cls, booster: lightgbm.Booster, *, preprocessor: Preprocessor | None = None) -> Self:
+    def from_model(
+        cls, booster: lightgbm.Booster, *, preprocessor: Preprocessor | None = None, rounds: int | None = None
+    ) -> Self:
         """A checkpoint of a model.
 
         Args:
             booster: The model.
             preprocessor: A fitted preprocessor, to be applied before predicting.
+            rounds: How many rounds it was trained for, if that is known. See :meth:`get_rounds`.
         """
         made = cls._in_temporary_folder(tempfile.mkdtemp(prefix="trainlib-lightgbm-"))
         booster.save_model(str(Path(made.path) / MODEL_FILE))
         made.set_preprocessor(preprocessor)
+        if rounds is not None:
+            keep_rounds(made, rounds)
         return made
+
+    def get_rounds(self) -> int:
+        """How many rounds the model was trained for, which a training that goes on from it does not repeat.
+
+        They may be more than the model's ``current_iteration()``, which is returned if the checkpoint does not know better: LightGBM
+        keeps no tree of a round in which nothing could be split.
+        """
+        kept = kept_rounds(self)
+        return kept if kept is not None else int(self.get_model().current_iteration())
 
     def get_model(self) -> lightgbm.Booster:
         """The model.
@@ -59,3 +75,15 @@ class LightGBMCheckpoint(Checkpoint):
         raise CheckpointNotFoundError(
             f"{self} has no LightGBM model: there is no {MODEL_FILE} in it. It was not saved as a LightGBMCheckpoint"
         )
+
+
+def keep_rounds(checkpoint: Checkpoint, rounds: int) -> None:
+    """Write into a checkpoint that is here how many rounds its model was trained for."""
+    (Path(checkpoint.path) / ROUNDS_FILE).write_text(str(rounds))
+
+
+def kept_rounds(checkpoint: Checkpoint) -> int | None:
+    """How many rounds the model of a checkpoint was trained for, if that was written into it."""
+    with checkpoint.as_directory() as folder:
+        file = Path(folder) / ROUNDS_FILE
+        return int(file.read_text()) if file.exists() else None

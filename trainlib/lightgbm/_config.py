@@ -12,7 +12,7 @@ from pydantic import Field
 from trainlib._execution.backend import Backend, BackendConfig
 from trainlib._execution.network import addresses_of
 from trainlib._execution.waiting import gather
-from trainlib.lightgbm import _sums as sums
+from trainlib.lightgbm import _desk as desks
 
 if TYPE_CHECKING:
     from trainlib._execution.group import WorkerGroup
@@ -56,7 +56,7 @@ class LightGBMBackend(Backend):
         ports = gather([worker_group.execute_single_async(rank, _hold_port) for rank in ranks], timeout=timeout_s)
         machines = ",".join(f"{address}:{port}" for address, port in zip(addresses, ports, strict=True))
         token = secrets.token_hex(16)
-        meeting = worker_group.execute_single(0, sums.open_desk, addresses[0], len(worker_group), token, timeout_s)
+        meeting = worker_group.execute_single(0, desks.open_desk, addresses[0], len(worker_group), token, timeout_s)
         gather(
             [
                 worker_group.execute_single_async(
@@ -98,14 +98,14 @@ def _network(machines: str, port: int, timeout_s: int) -> dict[str, Any]:
 def _tell(params: dict[str, Any], desk: tuple[str, int, str, int]) -> None:
     global _params
     _params = params
-    sums.find_desk(*desk)
+    desks.find_desk(*desk)
 
 
 def _forget() -> None:
     global _params
     _release_port()
     _params = None
-    sums.leave()
+    desks.leave()
 
 
 def _release_port() -> None:

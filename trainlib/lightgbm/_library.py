@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from trainlib._boosting.labels import Needs
 from trainlib._boosting.library import Library
 from trainlib.errors import InvalidArgumentError
 from trainlib.lightgbm import _objectives as objectives
@@ -12,6 +14,8 @@ from trainlib.lightgbm._unknown import require_known
 
 __all__ = ["LIBRARY"]
 
+_YES = ("true", "1", "+", "yes", "t")
+"""How LightGBM may be told that something is so."""
 _FUNCTION = "Pass a training function that calls lightgbm.train with it"
 
 
@@ -28,17 +32,38 @@ def _patience_in(params: dict[str, Any]) -> Any:
     return own.canonical(params).get("early_stopping_round") or None  # 0 is none
 
 
+def _alone_with(params: dict[str, Any]) -> str | None:
+    if str(own.canonical(params).get("linear_tree", False)).lower() in _YES:
+        return "With linear_tree=True, each worker would fit the leaves to its own rows. Leave it out."
+    return None
+
+
+def _why_not_resumed(params: dict[str, Any]) -> str | None:
+    return "LightGBM cannot add trees to a random forest (boosting='rf')." if own.is_forest(params) else None
+
+
+def _require_consistent(params: dict[str, Any], given: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, arguments in given.items():
+        if "init_score" in arguments and objectives.need_of(params) == Needs.CLASSES:
+            raise InvalidArgumentError(
+                f"dmatrix_params[{name!r}] has an init_score, which is one column, but the objective {objectives.objective_of(params)} "
+                "has a score for each class. Leave it out"
+            )
+
+
 LIBRARY = Library(
     package="lightgbm",
     file="lib_lightgbm",
     matrix="lightgbm.Dataset",
     columns=("weight", "init_score", "qid"),
-    arguments=("feature_name", "categorical_feature", "free_raw_data", "position"),
+    arguments=("categorical_feature", "free_raw_data", "position"),
+    not_in_names='",:[]{}',
     taken={
         "data": "Pass datasets={...}",
         "label": "Pass label_column=...",
         "reference": "Leave it out",
         "params": "Pass params={...}",
+        "feature_name": "Name the columns of the datasets",
         "group": "Name the column with the queries as 'qid'",
     },
     instead={
@@ -60,4 +85,7 @@ LIBRARY = Library(
     objective_in=lambda params: own.canonical(params).get("objective"),
     ranks=objectives.ranks,
     patience_in=_patience_in,
+    alone_with=_alone_with,
+    why_not_resumed=_why_not_resumed,
+    require_consistent=_require_consistent,
 )

@@ -6,17 +6,20 @@ from typing import Any
 
 from trainlib.errors import InvalidArgumentError
 
-__all__ = ["ALIASES", "canonical", "require_free"]
+__all__ = ["ALIASES", "canonical", "is_forest", "require_free"]
 
 ALIASES: dict[str, tuple[str, ...]] = {
+    "bin_construct_sample_cnt": ("subsample_for_bin",),
     "boosting": ("boosting_type", "boost"),
     "data": ("train", "train_data", "train_data_file", "data_filename"),
+    "data_random_seed": ("data_seed",),
     "device_type": ("device",),
     "early_stopping_round": ("early_stopping_rounds", "early_stopping", "n_iter_no_change"),
     "group_column": ("group", "group_id", "query_column", "query", "query_id"),
     "ignore_column": ("ignore_feature", "blacklist"),
     "input_model": ("model_input", "model_in"),
     "label_column": ("label",),
+    "linear_tree": ("linear_trees",),
     "local_listen_port": ("local_port", "port"),
     "machine_list_filename": ("machine_list_file", "machine_list", "mlist"),
     "machines": ("workers", "nodes"),
@@ -39,6 +42,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "objective": ("objective_type", "app", "application", "loss"),
     "output_model": ("model_output", "model_out"),
     "pre_partition": ("is_pre_partition",),
+    "seed": ("random_seed", "random_state"),
     "snapshot_freq": ("save_period",),
     "time_out": (),
     "tree_learner": ("tree", "tree_type", "tree_learner_type"),
@@ -84,6 +88,16 @@ def canonical(params: dict[str, Any]) -> dict[str, Any]:
         if usual == name or (usual not in params and usual not in renamed):
             renamed[usual] = value
     return renamed
+
+
+def is_forest(params: dict[str, Any]) -> bool:
+    """Whether the model is a random forest.
+
+    Example:
+        >>> is_forest({"boost": "random_forest"}), is_forest({})
+        (True, False)
+    """
+    return canonical(params).get("boosting") in ("rf", "random_forest")
 
 
 def require_free(params: dict[str, Any]) -> None:

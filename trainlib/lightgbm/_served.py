@@ -1,6 +1,6 @@
 """Loads and calls a LightGBM model where there is no trainlib.
 
-This file is copied beside registered models, and imports nothing of trainlib.
+This file is copied beside registered models: of trainlib, it imports only what is copied with it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from trainlib._serving.arrays import with_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +36,7 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
     booster = lightgbm.Booster(model_file=os.path.join(folder, FILE))
 
     def predict(rows: pd.DataFrame) -> Any:
-        return booster.predict(in_numpy(features_of(rows, booster.feature_name())))
+        return booster.predict(in_numpy(with_numbers(features_of(rows, booster.feature_name()))))
 
     return predict
 

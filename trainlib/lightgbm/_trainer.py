@@ -73,12 +73,13 @@ class LightGBMTrainer(BoostedTreesTrainer):
             train_loop_config: what this function is called with.
             params: LightGBM's parameters. The number of threads is that of the worker's CPUs. A parameter, an objective or a metric
                 that LightGBM does not know is an error. Where neither ``force_row_wise`` nor ``force_col_wise`` is given, histograms of up to 128
-                columns are built row by row.
+                columns are built row by row. Bins are found in rows of all workers. ``linear_tree`` takes one worker.
             label_column: the column to predict. All other columns are features.
             num_boost_round: how many rounds the model has in the end, with those of a checkpoint that it goes on from. Default: 10.
             dmatrix_params: arguments for the ``lightgbm.Dataset`` of a dataset, by its name, e.g. ``{"train": {"weight": "w"}}``.
                 ``weight``, ``init_score`` and ``qid``, the query that a row belongs to, name columns, which then are features of no
-                dataset. With ``qid`` there is one worker: others would split queries.
+                dataset. With ``qid`` there is one worker: others would split queries. An ``init_score`` also counts in a training that
+                goes on from a checkpoint.
             early_stopping_rounds: the training ends when a metric of a dataset other than ``train`` has not improved for so many
                 rounds. The model ends with the best round then, and the last report has the metrics of that round. They are those of
                 all workers together.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainlib.errors import InvalidArgumentError
+from trainlib.lightgbm._quiet import no_errors_printed
 from trainlib.lightgbm._trial import Trial, as_text, try_out
 
 __all__ = ["require_known"]
@@ -35,9 +36,17 @@ _NOT_TRIED = (
 """Parameters whose values depend on the columns, or on the workers' hosts, and those that a trial has values of its own for; and early
 stopping, which LightGBM does not do here."""
 _WRONG = re.compile(
-    r"^(Unknown (objective|boosting|tree learner|token)|Parameter \S+ should be|Multiclass objective|Check failed.*config_auto)"
+    r"^(Unknown (objective|boosting|tree learner|token|sample strategy)|Parameter \S+ should be|Multiclass objective|Number of classes"
+    r"|Cannot set|Cannot use (bagging in GOSS|\S+ objective when)|auc_mu_weights must"
+    r"|Check failed.*(config_auto|alpha_ > 0|bagging_freq > 0|top_rate))"
 )
 """Errors that do not depend on the rows. Others may, and are left to the training."""
+_IN_WORDS = {
+    "alpha_ > 0 && alpha_ < 1": "the objective quantile needs an alpha between 0 and 1",
+    "config->bagging_freq > 0": "a random forest needs bagging_freq above 0 and a bagging_fraction below 1, or a feature_fraction below 1",
+    "config_->top_rate + config_->other_rate": "top_rate and other_rate may not be more than 1 together",
+}
+"""What LightGBM says in its own code, by a part of it."""
 _NO_METRIC = ("", "none", "na", "null", "custom")
 """How one says that nothing is to be measured."""
 
@@ -68,8 +77,9 @@ def require_known(params: dict[str, Any], library: ctypes.CDLL) -> None:
         tried[name] = text
     problems: list[str] = []
     thread = threading.Thread(target=_try, args=(tried, params, usual, library, problems), name="lightgbm-parameters")
-    thread.start()
-    thread.join()
+    with no_errors_printed():
+        thread.start()
+        thread.join()
     if problems:
         raise InvalidArgumentError(problems[0])
 
@@ -101,6 +111,7 @@ def _try(
 def _refused(whole: Trial, tried: Mapping[str, str], params: Mapping[str, Any], library: ctypes.CDLL) -> str:
     """What is wrong, with the parameter that is wrong by itself, if there is one."""
     why = str(whole.error).partition(" at /")[0]  # the line in LightGBM's code
+    why = next((words for code, words in _IN_WORDS.items() if code in why), why)
     for name, text in tried.items():
         if try_out({name: text}, library).error == whole.error:
             return f"LightGBM does not accept {name}={params[name]!r:.80} in params: {why}"

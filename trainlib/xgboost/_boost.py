@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
 from trainlib._boosting.categories import categories_in, encoded, united
+from trainlib._boosting.columns import agreed, in_order
 from trainlib._boosting.early_stopping import EarlyStopping
 from trainlib._boosting.labels import require_fit
 from trainlib._boosting.rounds import Rounds, threads
@@ -56,16 +58,18 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     tables = _read(config)
     read = time.perf_counter()
     waited = sum(table.waited_s for table in tables.values())
-    tables = _with_equal_categories(tables, starts_from)
+    tables = _with_equal_categories(_with_equal_columns(tables), starts_from)
     matrices = _matrices(tables, params, given)
     built = time.perf_counter()
+    # XGBoost writes metrics into one line, and finds no dataset again in it whose name has a dash, a space or a colon.
+    names = {f"d{place}": name for place, name in enumerate(matrices)}
     xgboost.train(
         params,
         matrices["train"],
         num_boost_round=rounds.left,
-        evals=[(matrix, name) for name, matrix in matrices.items()],
+        evals=[(matrices[name], short) for short, name in names.items()],
         xgb_model=starts_from,
-        callbacks=[ReportRounds(rounds)],
+        callbacks=[ReportRounds(rounds, given.get("train", {}).get("missing"), names=names)],
         verbose_eval=False,
     )
     return {
@@ -78,11 +82,23 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
 
 def _read(config: dict[str, Any]) -> dict[str, LabelledTable]:
     params, label = config["params"], config["label_column"]
-    tables = read_tables(label, config.get("dmatrix_params") or {}, LIBRARY.columns)
+    tables = read_tables(label, config.get("dmatrix_params") or {}, LIBRARY)
     for name, table in tables.items():
         where, objective = f"the label {label!r} of the dataset {name!r}", str(params.get("objective"))
         require_fit(table.labels, objectives.need_of(params), objective, params.get("num_class"), where)
     return tables
+
+
+def _with_equal_columns(tables: dict[str, LabelledTable]) -> dict[str, LabelledTable]:
+    """The tables with their features in the order of rank 0."""
+    return in_order(tables, agreed(_of_all_ranks(tables["train"].features.column_names)))
+
+
+def _of_all_ranks(mine: Any) -> list[Any]:
+    """What each rank has."""
+    from xgboost import collective
+
+    return [collective.broadcast(mine, rank) for rank in range(collective.get_world_size())]
 
 
 def _with_equal_categories(
@@ -97,11 +113,7 @@ def _with_equal_categories(
     Raises:
         DataError: there are categories that this model does not know.
     """
-    from xgboost import collective
-
-    mine = categories_in(table.features for table in tables.values())
-    ranks = range(collective.get_world_size())
-    everyones = united([collective.broadcast(mine, rank) for rank in ranks])
+    everyones = united(_of_all_ranks(categories_in(table.features for table in tables.values())))
     kept = categories_of(starts_from) if starts_from is not None else {}
     for name, known in ((name, values.tolist()) for name, values in kept.items() if values is not None):
         if new := [each for each in everyones.get(name, ()) if each not in known]:
@@ -119,7 +131,7 @@ def _matrices(
     """A matrix for each dataset. With histograms, values are cut into bins at once, and never copied as they are."""
     import xgboost
 
-    in_bins = params.get("tree_method", "auto") in ("auto", "hist") and params.get("booster", "gbtree") != "gblinear"
+    in_bins = _takes_bins(params)
     made: dict[str, xgboost.DMatrix] = {}
     for name, table in tables.items():
         more = {"nthread": params["nthread"], "enable_categorical": True, **given.get(name, {}), **_columns_of(table)}
@@ -132,6 +144,12 @@ def _matrices(
         kind = xgboost.QuantileDMatrix if in_bins else xgboost.DMatrix
         made[name] = kind(table.features, table.labels, **more)
     return made
+
+
+def _takes_bins(params: Mapping[str, Any]) -> bool:
+    if params.get("updater"):  # in place of which XGBoost ignores the tree_method
+        return "grow_quantile_histmaker" in str(params["updater"]).split(",")
+    return params.get("tree_method", "auto") in ("auto", "hist") and params.get("booster", "gbtree") != "gblinear"
 
 
 def _columns_of(table: LabelledTable) -> dict[str, np.ndarray]:

@@ -37,14 +37,20 @@ class RayTrainReportCallback(xgboost.callback.TrainingCallback):
         ...     rows = session.get_dataset_shard("train").materialize().to_pandas()
         ...     matrix = xgboost.DMatrix(rows.drop(columns="target"), rows["target"])
         ...     checkpoint = session.get_checkpoint()
-        ...     xgboost.train(
-        ...         {"objective": "binary:logistic"},
-        ...         matrix,
-        ...         evals=[(matrix, "train")],
-        ...         xgb_model=RayTrainReportCallback.get_model(checkpoint) if checkpoint else None,
-        ...         callbacks=[RayTrainReportCallback(metrics={"loss": "train-logloss"}, frequency=5)],
-        ...     )
-        >>> trainer = XGBoostTrainer(train_func, scaling_config=ScalingConfig(num_workers=2))
+        ...     model = RayTrainReportCallback.get_model(checkpoint) if checkpoint else None
+        ...     done = model.num_boosted_rounds() if model else 0
+        ...     if done < config["rounds"]:
+        ...         xgboost.train(
+        ...             {"objective": "binary:logistic"},
+        ...             matrix,
+        ...             num_boost_round=config["rounds"] - done,
+        ...             evals=[(matrix, "train")],
+        ...             xgb_model=model,
+        ...             callbacks=[RayTrainReportCallback(metrics={"loss": "train-logloss"}, frequency=5)],
+        ...         )
+        >>> trainer = XGBoostTrainer(
+        ...     train_func, train_loop_config={"rounds": 100}, scaling_config=ScalingConfig(num_workers=2)
+        ... )
         >>> isinstance(RayTrainReportCallback(), xgboost.callback.TrainingCallback)
         True
     """

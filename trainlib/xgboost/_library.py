@@ -36,6 +36,24 @@ def _require_consistent(params: dict[str, Any], given: Mapping[str, Mapping[str,
     max_bin_of(params, given)
 
 
+def _alone_with(params: dict[str, Any]) -> str | None:
+    if params.get("booster") == "gblinear":
+        return "With booster='gblinear', each worker would train a model of its own rows. Use another booster."
+    if params.get("tree_method") == "exact":
+        return "XGBoost has tree_method='exact' for one process only. Use 'hist' or 'approx'."
+    if "grow_colmaker" in str(params.get("updater")).split(","):
+        return "XGBoost has the updater 'grow_colmaker' for one process only. Use 'grow_quantile_histmaker' or 'grow_histmaker'."
+    if params.get("objective") == "survival:cox":
+        return (
+            "The objective 'survival:cox' compares rows with each other, and each worker would compare its own rows. Use "
+            "'survival:aft'."
+        )
+    metrics = params.get("eval_metric")
+    if "cox-nloglik" in (metrics if isinstance(metrics, (list, tuple)) else [metrics]):
+        return "The metric 'cox-nloglik' compares rows with each other, and each worker would compare its own rows. Use another metric."
+    return None
+
+
 LIBRARY = Library(
     package="xgboost",
     file="libxgboost",
@@ -44,7 +62,6 @@ LIBRARY = Library(
     arguments=(
         "missing",
         "silent",
-        "feature_names",
         "feature_types",
         "nthread",
         "max_bin",
@@ -52,9 +69,11 @@ LIBRARY = Library(
         "enable_categorical",
         "max_quantile_batches",
     ),
+    not_in_names="[]<",
     taken={
         "data": "Pass datasets={...}",
         "label": "Pass label_column=...",
+        "feature_names": "Name the columns of the datasets",
         "ref": "Leave it out",
         "group": "Name the column with the queries as 'qid'",
         "data_split_mode": "Each worker has its share of the rows. Leave it out",
@@ -75,5 +94,6 @@ LIBRARY = Library(
     require_known=require_known,
     objective_in=lambda params: params.get("objective"),
     ranks=lambda params: str(params.get("objective")).startswith("rank:"),
+    alone_with=_alone_with,
     require_consistent=_require_consistent,
 )

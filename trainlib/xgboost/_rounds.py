@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import xgboost
@@ -9,6 +10,7 @@ import xgboost
 from trainlib._boosting.early_stopping import Score
 from trainlib._boosting.rounds import Rounds
 from trainlib.xgboost._checkpoint import XGBoostCheckpoint
+from trainlib.xgboost._served import MISSING
 
 __all__ = ["ReportRounds", "newest"]
 
@@ -19,14 +21,22 @@ class ReportRounds(xgboost.callback.TrainingCallback):
     """Reports the metrics of each dataset as ``<dataset>-<metric>``, and saves the model when that is due.
 
     Early stopping judges, as XGBoost's own does, by the last metric of the last dataset, which all ranks have measured together.
+
+    Args:
+        rounds: Counts them.
+        missing: What stands for a missing value in the rows of ``train``, if something else than NaN does. The model keeps it for rows
+            that it is served with.
+        names: What the datasets are called, by the names that XGBoost was given. Default: the same.
     """
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: Rounds, missing: float | None = None, *, names: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self._rounds = rounds
+        self._names = names or {}
+        self._missing = missing
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        metrics = newest(evals_log)
+        metrics = newest({self._names.get(name, name): measured for name, measured in evals_log.items()})
         scores = [Score(name, float(value), _higher_is_better(name)) for name, value in list(metrics.items())[-1:]]
         is_last = self._rounds.end_round(scores)
         best = self._rounds.early_stopping if is_last else None
@@ -35,6 +45,7 @@ class ReportRounds(xgboost.callback.TrainingCallback):
         model.set_attr(
             best_iteration=str(best.best_round - 1) if best is not None else None,  # which counts from 0
             best_score=str(best.best_value(scores[0].name)) if best is not None else None,
+            **{MISSING: str(float(self._missing)) if self._missing is not None else None},
         )
         self._rounds.report(metrics, lambda: XGBoostCheckpoint.from_model(model))
         return is_last

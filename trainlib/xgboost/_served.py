@@ -1,6 +1,6 @@
 """Loads and calls an XGBoost model where there is no trainlib.
 
-This file is copied beside registered models, and imports nothing of trainlib.
+This file is copied beside registered models: of trainlib, it imports only what is copied with it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from trainlib._serving.arrays import with_numbers
+
 if TYPE_CHECKING:
     import pandas as pd
 
 FILES = ("model.ubj", "model.json")
+MISSING = "trainlib_missing"
+"""The model's attribute that says what stood for missing values in training, if something else than NaN did."""
 
 
 def why_not(folder: str) -> str | None:
@@ -35,12 +39,13 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
     booster = xgboost.Booster(model_file=_files_in(folder)[0])
     best = booster.attr("best_iteration")
     rounds = (0, int(best) + 1) if best is not None else (0, 0)  # which are all
+    missing = float(booster.attr(MISSING) or "nan")
     names, categories = list(booster.feature_names or ()) or None, categories_of(booster)
 
     def predict(rows: pd.DataFrame) -> Any:
-        features = features_of(rows, names, booster.num_features())
+        features = with_numbers(features_of(rows, names, booster.num_features()))
         coded = {name: in_categories(features[name], known) for name, known in categories.items()}
-        matrix = xgboost.DMatrix(features.assign(**coded), enable_categorical=True)
+        matrix = xgboost.DMatrix(features.assign(**coded), missing=missing, enable_categorical=True)
         return booster.predict(matrix, iteration_range=rounds)
 
     return predict

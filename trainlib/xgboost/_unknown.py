@@ -14,7 +14,9 @@ __all__ = ["require_known"]
 _LISTENER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _UNUSED = re.compile(r"Parameters: \{ (?P<names>.*?) \} are not used", re.DOTALL)
 _WRONG = re.compile(
-    r"(Invalid Parameter format for|Invalid Input for|Unknown objective function|Unknown metric function|Unknown tree method)[^\n]*"
+    r"(Invalid Parameter format for|Invalid Input for|Invalid Input: '(?P<value>[^']*)'|Invalid argument for|value \S+ for Parameter \S+ "
+    r"|Unknown (objective function|metric function|tree method|gbm type|tree updater|linear updater)|quantile alpha must|base_score must"
+    r"|unable to parse the threshold)[^\n]*"
 )
 """Errors that do not depend on the rows. Others may, and are left to the training."""
 _ROWS = 4
@@ -44,7 +46,9 @@ def require_known(params: dict[str, Any], library: ctypes.CDLL) -> None:
             "Correct the name or leave it out; with 'validate_parameters': False it is ignored"
         )
     for wrong in filter(None, map(_WRONG.search, errors)):
-        raise InvalidArgumentError(f"XGBoost does not accept params: {wrong[0].strip()}")
+        # Of a value that is not in its list, XGBoost does not say whose it is.
+        whose = [f"{name}={value!r} in " for name, value in params.items() if str(value) == wrong["value"]][:1]
+        raise InvalidArgumentError(f"XGBoost does not accept {''.join(whose)}params: {wrong[0].strip()}")
 
 
 def _configure(library: ctypes.CDLL, params: dict[str, Any], said: list[str], errors: list[str]) -> None:

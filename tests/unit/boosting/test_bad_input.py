@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import subprocess
 import sys
@@ -10,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from ray.data.preprocessors import Concatenator
+from ray.train import DataConfig as RaysConfig
 
-from trainlib import ScalingConfig
+from trainlib import DataConfig, ScalingConfig
 from trainlib import _rooms as rooms
 from trainlib._boosting import table
 from trainlib._boosting.labels import Needs, require_fit
@@ -25,6 +28,16 @@ from trainlib.xgboost._library import LIBRARY as XGBOOST
 ROWS = pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]})
 GOOD = {"params": {}, "label_column": "y", "datasets": {"train": ROWS}}
 BOTH = pytest.mark.parametrize("trainer", [XGBoostTrainer, LightGBMTrainer])
+
+
+@BOTH
+@pytest.mark.parametrize("given", [None, {"enable_shard_locality": False}, RaysConfig()], ids=["none", "dict", "Ray's"])
+def test_all_rows_of_all_datasets_are_split_whatever_form_a_config_has(trainer, given):
+    config = trainer(**{**GOOD, "datasets": {"train": ROWS, "valid": ROWS}}, dataset_config=given).dataset_config
+    assert (config.datasets_to_split, config.equal) == ("all", False)
+    asked = DataConfig(["train"], equal=True)
+    config = trainer(**GOOD, dataset_config=asked).dataset_config
+    assert (config.datasets_to_split, config.equal) == (["train"], True), "unless it says otherwise"
 
 
 @BOTH
@@ -152,6 +165,55 @@ def test_parameters_of_xgboost_that_the_trainer_cannot_take(params, message):
         XGBoostTrainer(**GOOD, dmatrix_params={"train": {"max_bin": "many"}})
 
 
+@pytest.mark.parametrize(
+    ("trainer", "params", "message"),
+    [
+        (
+            XGBoostTrainer,
+            {"booster": "gblinear"},
+            "each worker would train a model of its own rows. Use another booster",
+        ),
+        (XGBoostTrainer, {"tree_method": "exact"}, "for one process only. Use 'hist' or 'approx'"),
+        (XGBoostTrainer, {"updater": "grow_colmaker,prune"}, "for one process only. Use 'grow_quantile_histmaker' or"),
+        (XGBoostTrainer, {"objective": "survival:cox"}, "each worker would compare its own rows. Use 'survival:aft'"),
+        (XGBoostTrainer, {"objective": "survival:cox", "eval_metric": "rmse"}, "compare its own rows"),
+        (XGBoostTrainer, {"eval_metric": "cox-nloglik"}, "each worker would compare its own rows. Use another metric"),
+        (XGBoostTrainer, {"eval_metric": ["rmse", "cox-nloglik"]}, "Use another metric"),
+        (LightGBMTrainer, {"linear_trees": True}, "each worker would fit the leaves to its own rows. Leave it out"),
+        (LightGBMTrainer, {"linear_tree": "true"}, "each worker would fit the leaves to its own rows"),
+    ],
+)
+def test_what_several_workers_cannot_train_together(trainer, params, message):
+    with pytest.raises(InvalidArgumentError, match=rf"{message}.* Or use ScalingConfig\(num_workers=1.* are 2 workers"):
+        trainer(**{**GOOD, "params": params}, scaling_config=ScalingConfig(num_workers=2))
+    trainer(**{**GOOD, "params": params}).inspect_arguments()
+    LightGBMTrainer(**{**GOOD, "params": {"linear_tree": False}}, scaling_config=ScalingConfig(num_workers=2))
+
+
+def test_names_of_columns_are_those_of_the_datasets():
+    with pytest.raises(
+        InvalidArgumentError, match=r"has 'feature_names', which XGBoostTrainer sets. Name the columns of the datasets"
+    ):
+        XGBoostTrainer(**GOOD, dmatrix_params={"train": {"feature_names": ["b"]}})
+    with pytest.raises(
+        InvalidArgumentError, match=r"has 'feature_name', which LightGBMTrainer sets. Name the columns of the datasets"
+    ):
+        LightGBMTrainer(**GOOD, dmatrix_params={"train": {"feature_name": ["b"]}})
+
+
+@BOTH
+def test_a_label_that_a_preprocessor_may_make_is_looked_for_after_it(trainer, tmp_path):
+    made = Concatenator(columns=["y"], output_column_name="z", raise_if_missing=True)
+    ROWS.to_csv(tmp_path / "rows.csv", index=False)
+    for train in (ROWS, str(tmp_path / "rows.csv")):
+        given = {**GOOD, "datasets": {"train": train}, "label_column": "z"}
+        trainer(**given, preprocessor=made).inspect_data()
+        with pytest.raises(DataError, match=r"has no column 'z'. label_column must be one of 'a', 'y'"):
+            trainer(**given).inspect_data()
+    with pytest.raises(InvalidArgumentError, match=r"label_column of .* is missing"):
+        trainer(**{**GOOD, "label_column": None}, preprocessor=made)
+
+
 def test_lightgbm_has_no_other_spellings():
     from lightgbm.basic import _ConfigAliases
 
@@ -198,6 +260,45 @@ def test_files_without_the_label_or_with_too_few_rows_are_found_before_anything_
     )
     with pytest.raises(DataError, match=r"'valid' .* has only 2 row\(s\) for 3 workers"):
         few.inspect_data()
+
+
+@pytest.mark.parametrize(
+    ("trainer", "name", "wrong"),
+    [
+        *((LightGBMTrainer, f"a{each}", each) for each in '",:[]{}'),
+        *((XGBoostTrainer, f"a{each}", each) for each in "[]<"),
+    ],
+)
+def test_names_that_a_library_does_not_take_are_found_before_anything_starts(tmp_path, trainer, name, wrong):
+    rows = ROWS.rename(columns={"a": name})
+    with pytest.raises(
+        DataError, match=rf"'a\{wrong}' of the dataset 'train' has '\{wrong}' in its name.* e.g. to 'a_'"
+    ):
+        trainer(**{**GOOD, "datasets": {"train": rows}})
+    rows.to_parquet(tmp_path / "rows.parquet")
+    in_file = trainer(**{**GOOD, "datasets": {"train": str(tmp_path / "rows.parquet")}})
+    with pytest.raises(DataError, match=rf"the dataset 'train' \(.*rows.parquet\) has '\{wrong}' in its name"):
+        in_file.inspect_data()
+    no_feature = rows.assign(b=1.0).rename(columns={"y": "y[0]"})
+    trainer(
+        **{**GOOD, "datasets": {"train": no_feature}, "label_column": "y[0]"},
+        dmatrix_params={"train": {"weight": name}},
+    )
+
+
+@BOTH
+def test_the_libraries_themselves_take_all_other_names(trainer):
+    """Not to refuse what would work."""
+    import lightgbm
+    import xgboost
+
+    name = "".join(chr(code) for code in range(32, 127) if chr(code) not in trainer.library.not_in_names)
+    rows = pa.table({name: np.arange(100.0)})
+    labels = np.arange(100) % 2
+    if trainer is XGBoostTrainer:
+        assert xgboost.train({}, xgboost.DMatrix(rows, labels), 1).feature_names == [name]
+    else:
+        lightgbm.train({"verbosity": -1}, lightgbm.Dataset(rows, labels), 1)
 
 
 @pytest.mark.parametrize(
@@ -302,11 +403,48 @@ def lightgbm_with(**params):
         ({"eta": "fast", "num_leaves": 8}, "does not accept eta='fast'"),
         ({"boosting": "drat"}, "does not accept boosting='drat' in params: Unknown boosting type drat"),
         ({"extra_trees": "maybe"}, "does not accept extra_trees='maybe'"),
+        ({"num_class": 3}, "does not accept num_class=3 in params: Number of classes must be 1 for non-multiclass"),
+        ({"num_class": 3, "objective": "binary"}, "does not accept num_class=3"),
+        (
+            {"objective": "binary", "is_unbalance": True, "scale_pos_weight": 2},
+            "does not accept params: Cannot set is_unbalance and scale_pos_weight at the same time",
+        ),
+        (
+            {"objective": "quantile", "alpha": 2},
+            "does not accept params: the objective quantile needs an alpha between",
+        ),
+        ({"boosting": "rf"}, "does not accept boosting='rf' in params: a random forest needs bagging_freq above 0"),
+        ({"boosting": "rf", "bagging_freq": 1}, "a random forest needs bagging_freq above 0 and a bagging_fraction"),
+        ({"data_sample_strategy": "gos"}, "does not accept data_sample_strategy='gos'"),
+        ({"data_sample_strategy": "goss", "top_rate": 0.9, "other_rate": 0.5}, "may not be more than 1 together"),
     ],
 )
-def test_values_that_lightgbm_does_not_take(params, message):
+def test_values_that_lightgbm_does_not_take(capfd, params, message):
     with pytest.raises(InvalidArgumentError, match=message):
         lightgbm_with(**params).inspect_arguments()
+    assert capfd.readouterr() == ("", ""), "LightGBM's own words are for nobody"
+    ctypes.CDLL(None).perror(b"what others say")
+    assert "what others say" in capfd.readouterr().err, "which goes where it went before"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"subsample": 2}, r"params: value 2 for Parameter subsample exceed bound \[0,1\]"),
+        ({"eta": -1}, "params: value -1 for Parameter learning_rate should be greater equal to 0"),
+        ({"max_depth": -1}, "params: value -1 for Parameter max_depth should be greater equal to 0"),
+        ({"booster": "gbtre"}, "params: Unknown gbm type gbtre"),
+        ({"tree_method": "hits"}, "tree_method='hits' in params: Invalid Input: 'hits', valid values are: .*'hist'"),
+        ({"grow_policy": "lossguid"}, "grow_policy='lossguid' in params: .*'lossguide'"),
+        ({"device": "tpu"}, "params: Invalid argument for `device`"),
+        ({"updater": "grow_histmake"}, "params: Unknown tree updater grow_histmake"),
+        ({"base_score": 2}, "params: base_score must be in"),
+        ({"objective": "reg:quantileerror", "quantile_alpha": 2}, "params: quantile alpha must be in the range"),
+    ],
+)
+def test_values_that_xgboost_does_not_take(params, message):
+    with pytest.raises(InvalidArgumentError, match=f"XGBoost does not accept {message}"):
+        xgboost_with(**params).inspect_arguments()
 
 
 _METRICS = (

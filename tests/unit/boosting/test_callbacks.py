@@ -37,10 +37,11 @@ def train_xgboost(callback, rounds: int, **more):
     return xgboost.train(params, matrix, rounds, evals=evals, callbacks=[callback], verbose_eval=False, **more)
 
 
-def train_lightgbm(callback, rounds: int):
+def train_lightgbm(callback, rounds: int, **more):
     params = {"objective": "binary", "metric": ["binary_logloss", "auc"], "verbosity": -1, "num_threads": 1}
     dataset = lightgbm.Dataset(ROWS, LABELS)
-    return lightgbm.train(params, dataset, rounds, valid_sets=[dataset], valid_names=["train"], callbacks=[callback])
+    sets = {"valid_sets": [dataset], "valid_names": ["train"]}
+    return lightgbm.train({**params, **more.pop("params", {})}, dataset, rounds, callbacks=[callback], **sets, **more)
 
 
 BOTH = pytest.mark.parametrize(
@@ -61,6 +62,38 @@ def test_each_round_is_reported_once_and_the_model_is_saved_when_it_is_due(alone
     assert why_not_served(last.kind, last.path) is None
     rounds = [_rounds_of(callback.get_model(each)) for _, each in alone.reports if each is not None]
     assert rounds == [2, 4, 5]
+
+
+def resumed_xgboost(rounds: int, *, fails_after: int = 0) -> None:
+    """As the callback's docstring has it."""
+    checkpoint = session.get_checkpoint()
+    model = OfXGBoost.get_model(checkpoint) if checkpoint else None
+    done = model.num_boosted_rounds() if model else 0
+    train_xgboost(OfXGBoost(frequency=2), (fails_after or rounds) - done, xgb_model=model)
+
+
+def resumed_lightgbm(rounds: int, *, fails_after: int = 0) -> None:
+    """As the callback's docstring has it, with rounds of which LightGBM keeps no tree."""
+    checkpoint = session.get_checkpoint()
+    done = OfLightGBM.get_rounds(checkpoint) if checkpoint else 0
+    model = OfLightGBM.get_model(checkpoint) if checkpoint else None
+    callback = OfLightGBM(frequency=2, rounds_before=done)
+    unsplit = {"min_gain_to_split": 6, "learning_rate": 0.9}
+    train_lightgbm(callback, (fails_after or rounds) - done, init_model=model, params=unsplit)
+
+
+@pytest.mark.parametrize("train", [resumed_xgboost, resumed_lightgbm])
+def test_a_function_that_goes_on_from_a_checkpoint_has_each_round_once(alone, train):
+    train(9, fails_after=4)
+    train(9, fails_after=6)
+    train(9)
+    assert len(alone.reports) == 9
+    assert [checkpoint is not None for _, checkpoint in alone.reports] == [False, True] * 4 + [True]
+    last = alone.reports[-1][1]
+    if train is resumed_xgboost:
+        assert last.get_model().num_boosted_rounds() == 9
+    else:
+        assert (last.get_rounds(), last.get_model().current_iteration() < 4) == (9, True)
 
 
 @BOTH

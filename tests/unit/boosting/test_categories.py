@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from trainlib._boosting.table import LabelledTable
 from trainlib._serving.checkpoints import loader_of
 from trainlib.errors import DataError
 from trainlib.xgboost import XGBoostCheckpoint
-from trainlib.xgboost._boost import _matrices, _with_equal_categories
+from trainlib.xgboost._boost import _matrices, _with_equal_categories, _with_equal_columns
 
 RNG = np.random.default_rng(0)
 CITIES = RNG.choice(["Ulm", "Bonn", "Kiel", "Rom"], size=400)
@@ -35,6 +36,10 @@ def table_of(cities, dataset: str = "train") -> LabelledTable:
     return LabelledTable(dataset, pa.table({"city": column}), labels, {})
 
 
+def with_zeros(table: LabelledTable, place: int) -> LabelledTable:
+    return replace(table, features=table.features.add_column(place, "zero", [np.zeros(table.rows)]))
+
+
 def test_all_datasets_have_the_sorted_union_of_all_categories():
     features = {
         "train": pa.table({"city": pa.array(["Ulm", None, "Bonn"]).dictionary_encode(), "a": [1, 2, 3]}),
@@ -49,6 +54,10 @@ def test_all_datasets_have_the_sorted_union_of_all_categories():
         assert made.to_pydict() == table.to_pydict()
         assert made["city"].chunk(0).dictionary.to_pylist() == everyones["city"]
     assert encoded(features["train"], everyones).column_names == ["city", "a"]
+    # A share whose values are all missing does not know that they are categories.
+    unknown = encoded(pa.table({"city": pa.nulls(2, pa.float32()), "a": [1, 2]}), everyones)
+    assert unknown["city"].type == pa.dictionary(pa.int32(), pa.string())
+    assert unknown["city"].to_pylist() == [None, None]
 
 
 def test_ranks_that_have_seen_different_categories_train_the_model_of_one_process():
@@ -63,7 +72,10 @@ def test_ranks_that_have_seen_different_categories_train_the_model_of_one_proces
             read["valid"] = table_of(np.array(["Ulm", "Wien"]), "valid")
         else:
             read["valid"] = table_of(np.array(["Kiel", "Kiel"]), "valid")
-        made = _matrices(_with_equal_categories(read, None), PARAMS, {})
+        # Blocks of a dataset may have their columns in different orders.
+        read = {name: with_zeros(table, place=rank) for name, table in read.items()}
+        made = _matrices(_with_equal_categories(_with_equal_columns(read), None), PARAMS, {})
+        assert made["train"].feature_names == ["zero", "city"]
         evals = [(each, name) for name, each in made.items()]
         trained[rank] = xgboost.train(PARAMS, made["train"], 4, evals=evals, verbose_eval=False)
         collective.finalize()
@@ -79,8 +91,8 @@ def test_ranks_that_have_seen_different_categories_train_the_model_of_one_proces
     for model in trained.values():
         with XGBoostCheckpoint.from_model(model).as_directory() as folder:
             predict = loader_of("xgboost")(folder)
-        np.testing.assert_allclose(predict(pd.DataFrame({"city": CITIES})), expected, atol=1e-5)
-        assert len(predict(pd.DataFrame({"city": ["Wien"]}))) == 1, "which 'valid' of rank 0 has"
+        np.testing.assert_allclose(predict(pd.DataFrame({"city": CITIES, "zero": 0.0})), expected, atol=1e-5)
+        assert len(predict(pd.DataFrame({"city": ["Wien"], "zero": 0.0}))) == 1, "which 'valid' of rank 0 has"
 
 
 def test_a_training_that_goes_on_from_a_model_keeps_its_categories():

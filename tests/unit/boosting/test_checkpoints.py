@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import xgboost
 
-from trainlib import _rooms as rooms
+from trainlib._serving.files import model_code
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import CheckpointNotFoundError
 from trainlib.lightgbm import LightGBMCheckpoint
@@ -21,13 +21,11 @@ ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["a"
 LABELS = (ROWS["a"] > ROWS["b"]).astype(int)
 
 SERVE = """
-import importlib.util, sys
+import sys
 import pandas
-spec = importlib.util.spec_from_file_location("served", sys.argv[1])
-served = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(served)
+from served.model import load
 rows = pandas.read_json(sys.stdin)
-print(",".join(f"{value:.6f}" for value in served.load(sys.argv[2])(rows)))
+print(",".join(f"{value:.6f}" for value in load(sys.argv[1])(rows)))
 assert not any(name.partition(".")[0] == "trainlib" for name in sys.modules)
 """
 
@@ -51,10 +49,11 @@ def test_a_model_comes_back_and_is_served_without_trainlib_whatever_the_order_of
     rows = xgboost.DMatrix(ROWS) if isinstance(again, xgboost.Booster) else ROWS
     np.testing.assert_allclose(again.predict(rows), expected)
 
-    served = sys.modules[f"trainlib.{checkpoint.kind}"].__path__[0] + "/_served.py"
-    assert rooms.load(checkpoint.kind).served == f"trainlib.{checkpoint.kind}._served"
+    (tmp_path / "served").mkdir()  # as it lies beside a registered model
+    for name, code in model_code(checkpoint.kind).items():
+        (tmp_path / "served" / f"{name}.py").write_text(code)
     asked = ROWS[["c", "b", "a"]].to_json(double_precision=15)
-    command = [sys.executable, "-c", SERVE, served, folder]
+    command = [sys.executable, "-c", SERVE, folder]
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True, cwd=tmp_path)
     np.testing.assert_allclose([float(value) for value in done.stdout.split(",")], expected, atol=1e-5)
 

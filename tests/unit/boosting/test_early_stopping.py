@@ -156,6 +156,25 @@ def test_a_retry_counts_on_and_one_after_the_end_trains_no_more(alone, tmp_path)
     assert Rounds(10, 5, EarlyStopping(3)).left == 5, "whoever goes on from a checkpoint begins to count anew"
 
 
+def judged_by(values: list[float], patience: int) -> tuple[int, list[bool]]:
+    stopping = EarlyStopping(patience)
+    over = [stopping.is_over(done, [Score("valid-auc", value, True)]) for done, value in enumerate(values, 1)]
+    return stopping.best_round, over
+
+
+def test_a_metric_that_is_no_number_at_first_is_judged_once_it_is_one_and_one_that_never_is_says_so(alone, tmp_path):
+    nan = float("nan")
+    assert judged_by([nan, nan, 0.5, 0.4, nan, 0.3], patience=3) == (3, [False] * 5 + [True])
+    assert judged_by([nan, nan], patience=3) == (2, [False, False]), "a training that ends before has all of its rounds"
+    message = r"cannot judge by 'valid-auc': it was NaN in all of the first 3 rounds\. Look at the labels"
+    with pytest.raises(ValueError, match=message):
+        judged_by([nan] * 3, patience=3)
+    alone.checkpoint_config = CheckpointConfig(checkpoint_frequency=2)
+    boost(Rounds(10, 0, EarlyStopping(3)), tmp_path, [nan, nan])
+    with pytest.raises(ValueError, match="in all of the first 3 rounds"):
+        boost(Rounds(10, 2, EarlyStopping(3)), tmp_path, [nan] * 3)
+
+
 def test_metrics_that_are_better_when_they_are_higher():
     names = ("valid-auc", "valid-ndcg@5-", "my-valid-map-", "valid-pre@2", "valid-error@0.7", "valid-logloss")
     assert [_higher_is_better(name) for name in names] == [True, True, True, True, False, False]

@@ -11,11 +11,15 @@ import pyarrow as pa
 import pytest
 import xgboost
 
+from tests.unit.boosting.test_early_stopping import Alone
+from trainlib import session
+from trainlib._boosting.rounds import Rounds
 from trainlib._serving.arrays import as_frame
 from trainlib._serving.checkpoints import loader_of, why_not_served
 from trainlib.checkpoint import Checkpoint
 from trainlib.lightgbm import LightGBMCheckpoint
 from trainlib.xgboost import XGBoostCheckpoint
+from trainlib.xgboost._rounds import ReportRounds
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(RNG.normal(size=(300, 3)), columns=["mean radius", "b", "mean_area"])
@@ -65,6 +69,27 @@ def test_rows_may_be_arrows_as_ray_reads_them(served_by):
     of_arrow = with_gaps.convert_dtypes(dtype_backend="pyarrow")
     assert {str(kind) for kind in of_arrow.dtypes} == {"double[pyarrow]"}
     np.testing.assert_allclose(predict(of_arrow), expected)
+
+
+@BOTH
+@pytest.mark.parametrize("missing", [None, pd.NA, np.nan], ids=str)
+def test_a_column_whose_values_are_all_missing_is_one_of_numbers(served_by, missing):
+    """As it comes with a request for one row: ``{"columns": ["a", "b"], "data": [[1.0, null]]}``."""
+    predict, expected = served_by(ROWS.assign(b=np.nan))
+    asked = ROWS.assign(b=pd.Series([missing] * len(ROWS), dtype=object))
+    np.testing.assert_allclose(predict(asked), expected)
+    np.testing.assert_allclose(predict(asked.head(1)), expected[:1])
+    assert asked["b"].dtype == object, "the caller's rows stay as they were"
+    of_arrow = ROWS.assign(b=pd.Series([None] * len(ROWS), dtype=pd.ArrowDtype(pa.null())))
+    np.testing.assert_allclose(predict(of_arrow), expected, err_msg="as Ray reads them")
+    np.testing.assert_allclose(predict(asked.set_axis(range(3), axis=1)), expected, err_msg="without names")
+
+
+def test_text_is_no_missing_number():
+    for served_by in (served_by_xgboost, served_by_lightgbm):
+        predict, _ = served_by(ROWS)
+        with pytest.raises(ValueError, match=r"b: object|bad pandas dtypes"):
+            predict(ROWS.assign(b=[None] + ["text"] * (len(ROWS) - 1)).astype({"b": object}))
 
 
 def test_lightgbm_prefers_the_column_that_has_the_name_itself():
@@ -128,6 +153,7 @@ def test_codes_of_a_model_that_does_not_know_its_categories_stay_as_they_are():
     model = xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 3)
     predict = served(XGBoostCheckpoint.from_model(model))
     np.testing.assert_allclose(predict(pd.DataFrame({"b": ROWS["b"], "city": codes})), model.predict(matrix))
+    assert len(predict(pd.DataFrame({"b": [0.0], "city": [None]}))) == 1
     with pytest.raises(
         ValueError, match="the column 'city' has no numbers, and the model does not know its categories"
     ):
@@ -143,6 +169,18 @@ def test_a_model_that_was_stopped_early_predicts_with_its_best_round():
     assert best < model.num_boosted_rounds()
     predict = served(XGBoostCheckpoint.from_model(model))
     np.testing.assert_allclose(predict(ROWS), model.predict(matrix, iteration_range=(0, best)))
+
+
+def test_what_stood_for_missing_values_in_training_does_so_in_rows_that_are_served():
+    session.enter(Alone())
+    with_gaps = ROWS.mask(RNG.random(ROWS.shape) < 0.3).fillna(-999.0)
+    matrix = xgboost.DMatrix(with_gaps, LABELS, missing=-999.0)
+    params = {"objective": "binary:logistic", "nthread": 1}
+    model = xgboost.train(params, matrix, 3, callbacks=[ReportRounds(Rounds(3, 0), -999)], verbose_eval=False)
+    session.enter(None)
+    predict, expected = served(XGBoostCheckpoint.from_model(model)), model.predict(matrix)
+    np.testing.assert_allclose(predict(with_gaps), expected)
+    np.testing.assert_allclose(predict(with_gaps.replace(-999.0, np.nan)), expected, err_msg="NaN is missing as well")
 
 
 @pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])

@@ -36,6 +36,29 @@ def test_features_are_those_of_train_by_name():
         labelled("valid", other, "y", {"weight": "v"})
 
 
+def test_both_libraries_learn_from_float16_and_from_columns_without_a_value():
+    import lightgbm
+    import xgboost
+
+    from trainlib.lightgbm._boost import _datasets
+    from trainlib.xgboost._boost import _matrices
+
+    values = np.random.default_rng(0).normal(size=200).astype("float16")
+    rows = pa.table({"a": values, "gone": pa.nulls(200), "y": (values > 0).astype("float16")})
+    read = {"train": labelled("train", rows, "y", {})}
+    assert [str(kind) for kind in read["train"].features.schema.types] == ["float", "float"]
+    params = {"verbosity": -1, "num_threads": 1}
+    assert lightgbm.train(params, _datasets(read, params, {})["train"], 2).num_trees() == 2
+    assert xgboost.train({}, _matrices(read, {"nthread": 1}, {})["train"], 2).num_boosted_rounds() == 2
+
+
+def test_names_that_a_library_does_not_take_are_found_by_whoever_reads_the_rows():
+    rows = pa.table({"a:b": [1.0], "w[0]": [2.0], "y": [0]})
+    with pytest.raises(DataError, match=r"the column 'a:b' of the dataset 'train' has ':' in its name.* e.g. to 'a_b'"):
+        labelled("train", rows, "y", {"weight": "w[0]"}, not_in_names=":[]")
+    assert labelled("train", rows, "y", {"weight": "w[0]"}, not_in_names="[]").features.column_names == ["a:b"]
+
+
 @pytest.mark.parametrize("ids", [[2**53 + 1, 2**53, 2**53 + 1, 7], ["c", "b", "c", "a"]], ids=["large", "text"])
 def test_rows_of_a_query_follow_each_other_and_ids_are_not_rounded(ids):
     rows = pa.table({"q": ids, "a": [0, 1, 2, 3], "y": [10, 11, 12, 13]})
@@ -82,6 +105,29 @@ def test_both_libraries_rank_as_they_do_with_groups_of_their_own():
     )
     with pytest.raises(DataError, match="the weights of the dataset 'train' differ within a query"):
         _columns_of(uneven)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"updater": "grow_colmaker,prune"},
+        {"updater": "grow_histmaker"},
+        {"updater": "grow_quantile_histmaker"},
+        {"tree_method": "exact"},
+        {},
+    ],
+    ids=str,
+)
+def test_values_are_cut_into_bins_only_where_xgboost_takes_bins(given):
+    import xgboost
+
+    from trainlib.xgboost._boost import _matrices
+
+    rows = pa.table({"a": np.random.default_rng(0).normal(size=300), "y": np.arange(300) % 2})
+    params = {"nthread": 1, "verbosity": 0, **given}
+    made = _matrices({name: labelled(name, rows, "y", {}) for name in ("train", "valid")}, params, {})
+    evals = [(each, name) for name, each in made.items()]
+    assert xgboost.train(params, made["train"], 2, evals=evals, verbose_eval=False).num_boosted_rounds() == 2
 
 
 @pytest.mark.parametrize("where", ["params", "dmatrix_params"])

@@ -71,7 +71,13 @@ def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_pat
         assert put_model_files(each, "run-1") is None
         roots[each.model_id] = str(Path(each.location).parent)
     rows = {root: cities if name == "m-5" else ROWS for name, root in roots.items()}
-    both, (before, *_, after) = predictions_without_trainlib(rows)
+    preprocessing = roots["m-2"]
+    both, _ = predictions_without_trainlib({root: each for root, each in rows.items() if root != preprocessing})
+    again, (before, after) = predictions_without_trainlib(
+        dict.fromkeys([roots["m-1"], preprocessing], ROWS), needs=["ray"]
+    )
+    assert again[roots["m-1"]] == both[roots["m-1"]]
+    both |= again
     assert "ray" not in before, "only a preprocessor of Ray's needs it"
     assert "ray" in after
     expected = linear().eval()(torch.tensor(ROWS.to_numpy(dtype=np.float32))).detach().numpy()

@@ -1,0 +1,148 @@
+"""Exchanges bytes between the ranks of a gang, for what LightGBM's own network has nothing to offer.
+
+Rank 0 has a desk: the others connect to it, send what they have, and get what everyone has sent.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from trainlib import session
+from trainlib._execution.network import listen
+from trainlib.lightgbm._door import admit
+
+__all__ = ["MOST_BYTES", "Desk", "exchange", "find_desk", "leave", "open_desk"]
+
+MOST_BYTES = 2**29
+"""What all ranks together may send at once: each of them gets it all."""
+_HEADER = struct.Struct("<IQ")
+"""A rank, and how many bytes follow."""
+
+
+class Desk:
+    """A rank's connections to the others. Rank 0 is connected to all, and the others to rank 0."""
+
+    def __init__(self) -> None:
+        self._listener: socket.socket | None = None
+        """On rank 0 only."""
+        self._peers: list[socket.socket] = []
+        """On rank 0, the other ranks; on the others, rank 0."""
+        self._missing = 0
+        """How many ranks have not come to the desk yet."""
+        self._token = b""
+
+    def open(self, address: str, ranks: int, token: str, timeout_s: float) -> int:
+        """Rank 0: let the others connect. Returns the port."""
+        self.leave()
+        self._listener = listen(address)
+        self._listener.settimeout(timeout_s)
+        self._missing, self._token = ranks - 1, token.encode()
+        return int(self._listener.getsockname()[1])
+
+    def find(self, address: str, port: int, token: str, timeout_s: float) -> None:
+        """All ranks: where the desk is. Rank 0, which has it, does nothing."""
+        if self._listener is not None:
+            return
+        self.leave()
+        connection = socket.create_connection((address, port), timeout=timeout_s)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(token.encode())
+        self._peers.append(connection)
+
+    def exchange(self, rank: int, mine: bytes) -> list[bytes]:
+        """What all ranks have sent, in their order. They have to call this equally often.
+
+        Args:
+            rank: This one.
+            mine: What it sends.
+
+        Raises:
+            ConnectionError: another rank has gone away.
+            TimeoutError: another rank does not come.
+        """
+        self._let_in()
+        if self._listener is None:
+            _send(self._peers[0], [(rank, mine)])
+            return [_received(self._peers[0])[1] for _ in range(self._announced())]
+        sent = sorted([(rank, mine), *(_received(peer) for peer in self._peers)])
+        for peer in self._peers:
+            _send(peer, [(len(sent), b""), *sent])
+        return [each for _, each in sent]
+
+    def leave(self) -> None:
+        """Close all connections."""
+        for each in (*self._peers, *([self._listener] if self._listener is not None else [])):
+            each.close()
+        self._peers.clear()
+        self._listener, self._missing = None, 0
+
+    def _announced(self) -> int:
+        """How many ranks have sent something."""
+        return _received(self._peers[0])[0]
+
+    def _let_in(self) -> None:
+        """Rank 0: accept the others, who have connected already."""
+        if not self._missing or self._listener is None:
+            return
+        timeout_s = self._listener.gettimeout() or 0.0
+        for connection in admit(self._listener, self._token, self._missing, timeout_s):
+            connection.settimeout(timeout_s)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._peers.append(connection)
+        self._missing = 0
+
+
+_here = Desk()
+"""This worker's."""
+
+
+def open_desk(address: str, ranks: int, token: str, timeout_s: float) -> int:
+    """See :meth:`Desk.open`."""
+    return _here.open(address, ranks, token, timeout_s)
+
+
+def find_desk(address: str, port: int, token: str, timeout_s: float) -> None:
+    """See :meth:`Desk.find`."""
+    _here.find(address, port, token, timeout_s)
+
+
+def exchange(mine: bytes) -> list[bytes]:
+    """See :meth:`Desk.exchange`. A rank that is alone gets what it sends."""
+    return [mine] if session.get_world_size() == 1 else _here.exchange(session.get_world_rank(), mine)
+
+
+def leave() -> None:
+    """See :meth:`Desk.leave`."""
+    _here.leave()
+
+
+def _send(connection: socket.socket, parts: Sequence[tuple[int, bytes]]) -> None:
+    for rank, part in parts:
+        # Few bytes go together with their header: a packet of its own may wait for the one before it to be acknowledged.
+        head = _HEADER.pack(rank, len(part))
+        if len(part) < 2**16:
+            connection.sendall(head + part)
+        else:
+            connection.sendall(head)
+            connection.sendall(part)
+
+
+def _received(connection: socket.socket) -> tuple[int, bytes]:
+    rank, size = _HEADER.unpack(_read(connection, _HEADER.size))
+    if size > MOST_BYTES:
+        raise ConnectionError(f"rank {rank} announces {size} bytes, more than the {MOST_BYTES} that it may send")
+    return rank, bytes(_read(connection, size))
+
+
+def _read(connection: socket.socket, size: int) -> Any:
+    parts = bytearray(size)
+    view, filled = memoryview(parts), 0
+    while filled < size:
+        count = connection.recv_into(view[filled:])
+        if not count:
+            raise ConnectionError("another rank has left the training")
+        filled += count
+    return parts
