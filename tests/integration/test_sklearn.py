@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from ray.data.preprocessors import StandardScaler
 from sklearn.datasets import load_breast_cancer
@@ -22,7 +23,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from tests import process_logs
-from tests.without_trainlib import BLOCKER, predictions_without_trainlib
+from tests.longest import LONGEST_S
+from tests.without_trainlib import blocker, predictions_without_trainlib
 from trainlib import FailureConfig, RunConfig, ScalingConfig
 from trainlib._registry.models import promote_checkpoint
 from trainlib._registry.store import current_store
@@ -48,7 +50,7 @@ class KilledOnce(LogisticRegression):
             Path(self.marker).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         Path(f"{self.marker}-{uuid.uuid4().hex}").touch()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST_S
         while len(list(Path(self.marker).parent.glob("killed-*"))) < 2:
             assert time.monotonic() < deadline, "the other fold is not fitted beside this one"
             time.sleep(0.02)
@@ -93,7 +95,11 @@ def test_it_fits_as_scikit_learn_alone_and_reports_what_the_guides_name(trained,
 
 
 def test_a_retry_starts_over_and_leaves_one_run_and_one_curve(tmp_path, registry, curve, newest_run):
-    """Its folds are fitted side by side, as it was asked to, and the estimator keeps the threads that it was given."""
+    """Its folds are fitted side by side, as it was asked to, and the estimator keeps the threads that it was given.
+
+    Rows and labels, which are no integers, come from a file.
+    """
+    TRAIN.assign(target=TRAIN["target"].astype(float)).to_parquet(tmp_path / "train.parquet")
     result = SklearnTrainer(
         KilledOnce(str(tmp_path / "killed"), thread_count=7),
         label_column="target",
@@ -101,7 +107,7 @@ def test_a_retry_starts_over_and_leaves_one_run_and_one_curve(tmp_path, registry
         parallelize_cv=True,
         set_estimator_cpus=False,
         scaling_config=ScalingConfig(trainer_resources={"CPU": 2}),
-        datasets={"train": TRAIN, "valid": VALID},
+        datasets={"train": str(tmp_path / "train.parquet"), "valid": VALID},
         run_config=RunConfig(name="killed once", failure_config=FailureConfig(max_failures=1), verbose=0),
     ).fit()
     assert (tmp_path / "killed").exists()
@@ -116,7 +122,8 @@ def test_a_label_that_is_missing_lacks_values_or_is_no_class_is_named():
     """Of a dataset that only the worker sees."""
     import ray
 
-    rows = ray.data.from_pandas(TRAIN[["mean_area", "target"]].assign(target=[*TRAIN["target"][:-2], None, None]))
+    rows = TRAIN[["mean_area", "target"]].assign(target=[*TRAIN["target"][:-2], None, None])
+    rows = ray.data.from_arrow(pa.Table.from_pandas(rows))
     for label, why in {
         "labels": "has no column 'labels'. label_column must be one of",
         "target": "the label 'target' of the dataset 'train' is missing in 2 of its 400 rows",
@@ -155,7 +162,7 @@ def test_a_registered_model_predicts_and_is_served_without_trainlib(trained, reg
             storage_path=str(tmp_path),
         )
         ours = pd.read_parquet([str(each) for each in Path(written.folder).glob("*.parquet")])["prediction"].tolist()
-        elsewhere, _ = predictions_without_trainlib({"models:/cancer@best": rows}, **store)
+        elsewhere, _ = predictions_without_trainlib({"models:/cancer@best": rows}, needs=["ray"], **store)
         assert len(set(ours)) == 2
         assert elsewhere["models:/cancer@best"] == ours
         assert server.answer(rows) == ours
@@ -170,7 +177,7 @@ class Server:
         self.process, self._url, self._log = process, url, log
 
     def answer(self, rows: pd.DataFrame) -> list:
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + LONGEST_S
         body = json.dumps({"dataframe_split": rows.to_dict(orient="split", index=False)}).encode()
         request = urllib.request.Request(f"{self._url}/invocations", body, {"Content-Type": "application/json"})
         while True:
@@ -191,7 +198,9 @@ class Server:
 
 def serve(uri: str, folder: Path, environment: dict[str, str]) -> Server:
     (folder / "blocked").mkdir()
-    (folder / "blocked" / "sitecustomize.py").write_text(BLOCKER)  # the server is a process of the command's
+    (folder / "blocked" / "sitecustomize.py").write_text(
+        blocker(needs=["ray"])
+    )  # the server is a process of the command's
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     log, programs = folder / "serve.log", Path(sys.executable).parent

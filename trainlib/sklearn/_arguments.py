@@ -21,9 +21,11 @@ __all__ = [
     "require_cv",
     "require_estimator",
     "require_fit_params",
+    "require_label_if_needed",
     "require_params",
     "require_scorable",
     "require_scoring",
+    "scorers_by_name",
     "whole_datasets",
 ]
 
@@ -115,8 +117,82 @@ def require_fit_params(given: Mapping[str, Any], estimator: Any) -> None:
         )
 
 
+def require_label_if_needed(label: Any, estimator: Any, fit_params: Mapping[str, Any]) -> None:
+    """Raise an InvalidArgumentError if an estimator learns from labels, and no column has them.
+
+    Args:
+        label: The column.
+        estimator: What is fitted.
+        fit_params: Arguments of ``fit()``. Labels may be among them.
+
+    Example:
+        >>> from sklearn.cluster import KMeans
+        >>> from sklearn.linear_model import LinearRegression
+        >>> require_label_if_needed(None, KMeans(), {})
+        >>> require_label_if_needed(None, LinearRegression(), {})
+        Traceback (most recent call last):
+        ...
+        trainlib.errors.InvalidArgumentError: label_column is missing, but LinearRegression learns from labels. Pass the name of the column to predict, e.g. label_column='target'
+    """
+    if label is not None:
+        return
+    labels = _labels_argument(estimator)
+    is_given = labels is not None and labels.name in fit_params
+    is_required = labels is not None and labels.default is labels.empty
+    if not is_given and (is_required or _is_supervised(estimator)):
+        raise InvalidArgumentError(
+            f"label_column is missing, but {type(estimator).__name__} learns from labels. Pass the name of the column to predict, e.g. "
+            "label_column='target'"
+        )
+
+
+def _labels_argument(estimator: Any) -> inspect.Parameter | None:
+    """What ``fit()`` takes besides the rows, in the second place, whatever it calls it."""
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    taken = [each for each in inspect.signature(estimator.fit).parameters.values() if each.kind in places]
+    return taken[1] if len(taken) > 1 else None
+
+
+def _is_supervised(estimator: Any) -> bool:
+    from sklearn.base import is_classifier, is_regressor
+
+    # Without tags, scikit-learn cannot tell what an estimator is.
+    return hasattr(estimator, "__sklearn_tags__") and (is_classifier(estimator) or is_regressor(estimator))
+
+
+def scorers_by_name(scoring: Any) -> Any:
+    """A list of scorers as a dict, by the names of their metrics. Anything else is given back as it is.
+
+    Raises:
+        ValueError: a scorer has no name, or two have the same.
+
+    Example:
+        >>> def profit(estimator, rows, labels):
+        ...     return 1.0
+        >>> list(scorers_by_name(["accuracy", profit]))
+        ['accuracy', 'profit']
+    """
+    if not isinstance(scoring, (list, tuple, set)):
+        return scoring
+    named: dict[str, Any] = {}
+    for each in scoring:
+        name = each if isinstance(each, str) else getattr(each, "__name__", None)
+        if name is None:
+            raise ValueError(
+                f"scoring contains {kind_of(each)}, which has no name for its metric. Pass a dict of names and functions, e.g. "
+                "scoring={'profit': ...}"
+            )
+        if name in named:
+            raise ValueError(
+                f"scoring has {name!r} twice, and their metrics would have one name. Pass a dict of names and functions, e.g. "
+                "scoring={'profit': ...}"
+            )
+        named[name] = each
+    return named
+
+
 def require_scoring(scoring: Any) -> None:
-    """Raise an error if there is no scorer with a name, or if something is neither a name nor a function."""
+    """Raise an error if there is no scorer with a name, if something is neither a name nor a function, or if two have one name."""
     if scoring is None or callable(scoring):
         return
     named = _scorers(scoring)
@@ -138,6 +214,7 @@ def require_scoring(scoring: Any) -> None:
             known = get_scorer_names()
         if each not in known:
             raise ValueError(f"scoring: scikit-learn has no scorer {each!r}. It has {', '.join(known)}")
+    scorers_by_name(scoring)
 
 
 def _scorers(scoring: Any) -> list[Any]:
@@ -167,7 +244,8 @@ def require_scorable(datasets: Mapping[str, Any], estimator: Any, label: str | N
 def require_classes_in_frame(train: Any, estimator: Any, label: str) -> None:
     """Raise a DataError if a DataFrame has labels that are no classes, and the estimator needs these."""
     if type(train).__module__.partition(".")[0] == "pandas":
-        require_classes(train[label].dropna(), estimator, label, "the dataset 'train'")
+        at = [str(column) for column in train.columns].index(label)  # names become text where Ray reads them
+        require_classes(train.iloc[:, at].dropna(), estimator, label, "the dataset 'train'")
 
 
 def require_classes(labels: Any, estimator: Any, label: str, where: str) -> None:
@@ -184,11 +262,12 @@ def require_classes(labels: Any, estimator: Any, label: str, where: str) -> None
     # Without tags, scikit-learn cannot tell what an estimator is.
     if labels.dtype.kind != "f" or not hasattr(estimator, "__sklearn_tags__") or not is_classifier(estimator):
         return
-    fractions = labels[labels % 1 != 0]
+    values = labels.to_numpy("float64")  # columns of Arrow's have no remainders
+    fractions = values[values % 1 != 0]
     if len(fractions):
         raise DataError(
             f"{type(estimator).__name__} is a classifier, but the label {label!r} of {where} has continuous values, e.g. "
-            f"{fractions.iloc[0]}. Use a regressor, or make classes of them with a preprocessor"
+            f"{fractions[0]}. Use a regressor, or make classes of them with a preprocessor"
         )
 
 

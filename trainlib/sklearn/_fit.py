@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from trainlib import session
 from trainlib._boosting.arguments import require_column
 from trainlib._boosting.rounds import threads
-from trainlib._serving.arrays import has_arrays
+from trainlib._serving.arrays import has_arrays, without_arrow
 from trainlib.errors import DataError
-from trainlib.sklearn._arguments import require_classes
+from trainlib.sklearn._arguments import require_classes, scorers_by_name
 from trainlib.sklearn._checkpoint import SklearnCheckpoint
 from trainlib.sklearn._served import features_of
 
@@ -57,13 +57,13 @@ def fit_estimator(config: dict[str, Any]) -> None:
         running = session.current("report")
         for name in running.dataset_names:
             if name != "train":
-                metrics = {**_scored(estimator, name, label, config.get("scoring")), **metrics}
+                metrics = {**_scored(estimator, name, label, scorers_by_name(config.get("scoring"))), **metrics}
     is_kept = running.checkpoint_config.is_due(1, is_last=True)
     session.report({**metrics, **folds}, checkpoint=SklearnCheckpoint.from_estimator(estimator) if is_kept else None)
 
 
 def _read(name: str) -> pd.DataFrame:
-    """A dataset as it is, with its rows in their order."""
+    """A dataset with its rows in their order."""
     import pandas as pd
 
     shard = session.get_dataset_shard(name)
@@ -73,7 +73,7 @@ def _read(name: str) -> pd.DataFrame:
     parts = [part for part in read if len(part)]
     if not parts:
         raise DataError(f"the dataset {name!r} has no rows")
-    return pd.concat(parts, ignore_index=True)
+    return without_arrow(pd.concat(parts, ignore_index=True))
 
 
 def _split(rows: pd.DataFrame, label: str | None, name: str) -> tuple[Any, Any]:
@@ -141,7 +141,7 @@ def _cross_validated(
         rows,
         labels,
         groups=groups,
-        scoring=config.get("scoring"),
+        scoring=scorers_by_name(config.get("scoring")),
         cv=config["cv"],
         n_jobs=jobs,
         params=fit_params or None,
@@ -162,7 +162,7 @@ def _scored(estimator: Any, name: str, label: str | None, scoring: Any) -> dict[
     begun = time.perf_counter()
     scores = _scores(estimator, rows, labels, scoring)
     taken = time.perf_counter() - begun
-    is_single = not isinstance(scoring, (Mapping, list, tuple, set)) and len(scores) == 1
+    is_single = not isinstance(scoring, Mapping) and len(scores) == 1
     under = {"score" if is_single else scorer: value for scorer, value in scores.items()}
     return {
         **{f"{name}-{scorer}": value for scorer, value in scores.items()},
@@ -183,11 +183,7 @@ def _scores(estimator: Any, rows: Any, labels: Any, scoring: Any) -> dict[str, f
         if isinstance(found, Mapping):
             return {str(name): float(value) for name, value in found.items()}
         return {getattr(scoring, "__name__", "score"): float(found)}
-    named = (
-        scoring
-        if isinstance(scoring, Mapping)
-        else {each: each for each in ([scoring] if isinstance(scoring, str) else scoring)}
-    )
+    named = {scoring: scoring} if isinstance(scoring, str) else scoring
     return {
         name: float((each if callable(each) else get_scorer(each))(estimator, rows, labels))
         for name, each in named.items()

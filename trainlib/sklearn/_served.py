@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainlib._serving.arrays import as_array, has_arrays
+from trainlib._serving.arrays import as_array, has_arrays, without_arrow
 from trainlib._serving.preprocessing import unpickled
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
         raise ValueError(f"this checkpoint cannot predict: {type(estimator).__name__} has no predict()")
 
     def predict(rows: pd.DataFrame) -> Any:
-        return estimator.predict(features_of(rows, getattr(estimator, "feature_names_in_", None)))
+        return estimator.predict(features_of(without_arrow(rows), getattr(estimator, "feature_names_in_", None)))
 
     return predict
 

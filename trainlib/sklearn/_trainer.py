@@ -78,10 +78,11 @@ class SklearnTrainer(DataParallelTrainer):
 
         Args:
             estimator: what is fitted: any estimator of scikit-learn or like those, also a pipeline. It stays as it is.
-            label_column: the column to predict. All others are features. None: the estimator needs no labels.
+            label_column: the column to predict. All others are features. Only estimators that need no labels do without.
             params: parameters that are set on the estimator first, e.g. for a sweep: ``{"max_depth": 3}``.
             scoring: what the datasets besides ``train``, and the folds of ``cv``, are scored with: the name of a scorer, a function of
-                estimator, rows and labels, a list of names, or a dict of names and functions. Default: the estimator's own score.
+                estimator, rows and labels, a list of these, or a dict of names for the metrics and what each is scored with. Default:
+                the estimator's own score.
             cv: how ``train`` is also split for cross-validation: the number of folds, or one of scikit-learn's splitters. A
                 column ``cv_groups`` has the groups that are not to be divided. Default: no cross-validation.
             return_train_score_cv: whether cross-validation also scores what each fold was fitted on. Default: no.
@@ -106,6 +107,7 @@ class SklearnTrainer(DataParallelTrainer):
         fit_params = arguments.merged_fit_params(fit_params, more_fit_params, given)
         given["fit_params"] = fit_params or None
         arguments.require_fit_params(fit_params, estimator)
+        arguments.require_label_if_needed(label_column, estimator, fit_params)
         arguments.require_scoring(scoring)
         arguments.require_cv(cv)
         for switch in _SWITCHES:
@@ -117,8 +119,8 @@ class SklearnTrainer(DataParallelTrainer):
                 "datasets: 'cv' is where the scores of cross-validation go. Give that dataset another name"
             )
         if label_column is not None:
-            require_label(label_column, datasets or {}, name)
-            if preprocessor is None:  # which may make classes
+            require_label(label_column, (datasets or {}) if preprocessor is None else {}, name)
+            if preprocessor is None:  # which may make the column, or classes
                 arguments.require_classes_in_frame((datasets or {})["train"], estimator, label_column)
         arguments.require_scorable(datasets or {}, estimator, label_column, scoring)
         if resume_from_checkpoint is not None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from lightgbm import LGBMClassifier
 from pydantic import TypeAdapter, ValidationError
 from ray.data.preprocessors import UniformKBinsDiscretizer
 from sklearn.cluster import DBSCAN, KMeans
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GroupKFold
-from sklearn.pipeline import Pipeline
+from sklearn.metrics import make_scorer, max_error
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from trainlib import DataConfig, ScalingConfig, trainable, tune
 from trainlib import _rooms as rooms
+from trainlib._serving.arrays import without_arrow
 from trainlib._trainer_form import TrainerChoice
 from trainlib._training.opening import fingerprint_of
 from trainlib.errors import DataError, InvalidArgumentError
 from trainlib.flows import TrainSpec
-from trainlib.sklearn import SklearnCheckpoint, SklearnTrainer
-from trainlib.sklearn._fit import _scores, _split
+from trainlib.sklearn import SklearnCheckpoint, SklearnTrainer, _served
+from trainlib.sklearn._arguments import require_classes, scorers_by_name
+from trainlib.sklearn._fit import _cross_validated, _scores, _split
 from trainlib.tune import Tuner
 
 ROWS = pd.DataFrame({"x": range(6), "y": [0, 0, 0, 1, 1, 1]})
@@ -34,6 +39,19 @@ class Deep(LogisticRegression):
     def __init__(self, depth):
         super().__init__()
         self.depth = depth
+
+
+class Untagged:
+    """Like an estimator, but scikit-learn cannot tell what it is for."""
+
+    def fit(self, rows, labels):
+        return self
+
+    def get_params(self, deep=True):
+        return {}
+
+    def set_params(self, **params):
+        return self
 
 
 @pytest.mark.parametrize(
@@ -54,6 +72,16 @@ class Deep(LogisticRegression):
         ({"scoring": {"a": "accuracy", "b": "auc"}}, ValueError, "scikit-learn has no scorer 'auc'"),
         ({"scoring": [3]}, InvalidArgumentError, "scoring contains an int"),
         ({"scoring": []}, ValueError, "scoring is empty"),
+        (
+            {"scoring": [make_scorer(max_error)]},
+            ValueError,
+            "scoring contains a _Scorer, which has no name for its metric. Pass a dict of names and functions",
+        ),
+        (
+            {"scoring": [lambda *_: 1.0, lambda *_: 2.0]},
+            ValueError,
+            "scoring has '<lambda>' twice, and their metrics would have one name. Pass a dict of names and functions",
+        ),
         ({"cv": 1}, InvalidArgumentError, "pass 2 folds or more"),
         ({"cv": "five"}, InvalidArgumentError, "cv is a str: pass a number of folds"),
         ({"parallelize_cv": "yes"}, InvalidArgumentError, "parallelize_cv is 'yes': pass True or False"),
@@ -84,9 +112,28 @@ class Deep(LogisticRegression):
             r"datasets has 'valid', but DBSCAN has no score\(\) to score it with",
         ),
         (
-            {"label_column": None, "datasets": {"train": ROWS, "valid": ROWS}, "scoring": {"auc": "roc_auc"}},
+            {
+                "estimator": KMeans(),
+                "label_column": None,
+                "datasets": {"train": ROWS, "valid": ROWS},
+                "scoring": {"auc": "roc_auc"},
+            },
             ValueError,
             "scoring names 'roc_auc', which compares predictions with labels",
+        ),
+        *(
+            (
+                {"estimator": estimator, "label_column": None},
+                InvalidArgumentError,
+                f"label_column is missing, but {type(estimator).__name__} learns from labels. Pass the name of the column",
+            )
+            for estimator in (
+                LogisticRegression(),
+                PIPELINE,
+                GridSearchCV(LinearRegression(), {}),
+                Untagged(),
+                LGBMClassifier(),
+            )
         ),
         ({"scaling_config": ScalingConfig(num_workers=2)}, ValueError, r"num_workers is 2, but .* one process"),
         (
@@ -130,7 +177,10 @@ def test_its_arguments_survive_copies_and_go_where_a_config_goes():
     assert digests[0] == digests[1] != digests[2]
     plan = Tuner(trainer, param_space={"params": {"max_depth": tune.grid_search([1, 2])}}).plan
     assert plan.trainable.trainer({"params": {"max_depth": 1}}, {}).train_loop_config["params"] == {"max_depth": 1}
-    SklearnTrainer(KMeans(2), datasets={"train": ROWS, "valid": ROWS})  # some estimators need no labels
+    for estimator in (KMeans(2), make_pipeline(StandardScaler(), KMeans(2)), IsolationForest()):
+        SklearnTrainer(estimator, datasets={"train": ROWS})  # some need no labels
+    SklearnTrainer(KMeans(2), datasets={"train": ROWS, "valid": ROWS})
+    SklearnTrainer(LogisticRegression(), datasets={"train": ROWS}, fit_params={"y": [0, 1] * 3})
     weighted = SklearnTrainer(**GOOD, fit_params={"sample_weight": [1] * 6}).train_loop_config
     assert SklearnTrainer(**GOOD, sample_weight=[1] * 6).train_loop_config == weighted, "as Ray's trainer takes it"
 
@@ -195,6 +245,36 @@ def test_a_classifier_takes_labels_that_a_preprocessor_makes_and_a_regressor_any
     SklearnTrainer(**{**GOOD, "datasets": {"train": ROWS.assign(y=["a", "b", "a", "b", None, "a"])}})
 
 
+def test_labels_may_be_arrows_as_ray_reads_them():
+    of_arrow = ROWS.astype({"y": "double[pyarrow]"})
+    SklearnTrainer(**{**GOOD, "datasets": {"train": of_arrow}})
+    require_classes(of_arrow["y"], LogisticRegression(), "y", "the dataset 'train'")
+    with pytest.raises(DataError, match=r"has continuous values, e.g. 0\.5\. Use a regressor"):
+        require_classes(of_arrow["y"] + 0.5, LogisticRegression(), "y", "the dataset 'train'")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        make_pipeline(OneHotEncoder(), LogisticRegression()),
+        LGBMClassifier(n_estimators=2, min_child_samples=1, verbose=-1),
+    ],
+    ids=["encoder", "lightgbm"],
+)
+def test_a_model_predicts_from_rows_of_arrows(estimator):
+    """As ``predict`` gives them to it: with gaps that are no NaN, and types that not all estimators know."""
+    is_text = isinstance(estimator, Pipeline)
+    rows = pd.DataFrame({"x": ["a", "b", None] * 10} if is_text else {"x": [1.5, 2.5, None] * 10}, index=range(5, 35))
+    fitted = estimator.fit(rows, [0, 1, 1] * 10)
+    saved = SklearnCheckpoint.from_estimator(fitted)
+    of_arrow = rows.convert_dtypes(dtype_backend="pyarrow")
+    assert str(of_arrow.dtypes["x"]) == ("string[pyarrow]" if is_text else "double[pyarrow]")
+    assert _served.load(saved.path)(of_arrow).tolist() == fitted.predict(rows).tolist()
+    plain = without_arrow(of_arrow)
+    assert plain.index.equals(rows.index)
+    assert plain.dtypes.equals(rows.dtypes)
+
+
 def test_an_estimator_without_labels_scores_rows_alone():
     groups = KMeans(2, random_state=0).fit(ROWS)
     assert _scores(groups, ROWS, None, None) == {"score": groups.score(ROWS)}
@@ -210,3 +290,37 @@ def test_a_checkpoint_has_the_estimator(tmp_path):
         assert saved.get_estimator().predict([[3.0]])[0] == pytest.approx(6.0)
         assert saved.get_model().coef_[0] == pytest.approx(2.0)
     assert SklearnCheckpoint.from_directory(tmp_path / "here").get_model().coef_[0] == pytest.approx(2.0)
+
+
+def test_functions_in_a_list_name_their_metrics_in_every_attempt():
+    def profit(estimator, rows, labels):
+        return 7.0
+
+    scoring = ["accuracy", profit]
+    SklearnTrainer(**GOOD, scoring=scoring)
+    fitted = LogisticRegression().fit(ROWS[["x"]], ROWS["y"])
+    scores = _scores(fitted, ROWS[["x"]], ROWS["y"], scorers_by_name(scoring))
+    assert scores == {"accuracy": fitted.score(ROWS[["x"]], ROWS["y"]), "profit": 7.0}
+    folds = _cross_validated(fitted, ROWS[["x"]], ROWS["y"], None, {"scoring": scoring, "cv": 3}, {}, 1)
+    assert folds["test_profit"] == [7.0] * 3
+    assert len(folds["test_accuracy"]) == 3
+
+
+@pytest.mark.parametrize("estimator", [LinearRegression(), LogisticRegression()], ids=["regressor", "classifier"])
+def test_columns_may_have_numbers_for_names_as_those_of_an_array(estimator):
+    rows = pd.DataFrame([[0.0, 1.0, 2.0, 0], [1.0, 0.0, 2.0, 1]])
+    SklearnTrainer(estimator, label_column="3", datasets={"train": rows, "valid": rows})
+    with pytest.raises(DataError, match=r"'train' has no column '4'\. label_column must be one of '0', '1', '2', '3'"):
+        SklearnTrainer(estimator, label_column="4", datasets={"train": rows})
+
+
+def test_a_preprocessor_may_make_the_label_of_files_and_of_dataframes(tmp_path):
+    ROWS.drop(columns="y").to_csv(tmp_path / "rows.csv", index=False)
+    discretizer = UniformKBinsDiscretizer(["x"], bins=2, output_columns=["y"])
+    for rows in (ROWS.drop(columns="y"), str(tmp_path / "rows.csv")):
+        given = {**GOOD, "datasets": {"train": rows}}
+        SklearnTrainer(**given, preprocessor=discretizer).inspect()
+        with pytest.raises(DataError, match=r"has no column 'y'\. label_column must be one of 'x'"):
+            SklearnTrainer(**given).inspect()
+    with pytest.raises(InvalidArgumentError, match="label_column of SklearnTrainer is 3: pass the name of the column"):
+        SklearnTrainer(**{**GOOD, "label_column": 3}, preprocessor=discretizer)
