@@ -14,10 +14,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trainlib import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
+from tests.without_trainlib import predictions_without_trainlib
+from trainlib import (
+    Checkpoint,
+    CheckpointConfig,
+    FailureConfig,
+    RunConfig,
+    ScalingConfig,
+    TrainingFailedError,
+    session,
+    tune,
+)
+from trainlib._prediction.model_names import find_model
+from trainlib._registry.models import promote_checkpoint
+from trainlib._registry.store import current_store
 from trainlib.flows import predict
-from trainlib.huggingface import AccelerateTrainer, TransformersCheckpoint, TransformersTrainer
+from trainlib.huggingface import AccelerateTrainer, TransformersCheckpoint, TransformersTrainer, _served
 from trainlib.torch import TorchTrainer
+from trainlib.tune import TuneConfig, Tuner
 
 VOCABULARY, LENGTH, ROWS, EVALUATED = 32, 6, 32, 13
 TWO = ScalingConfig(num_workers=2)
@@ -64,15 +78,18 @@ def weights_of(model: Any) -> list[float]:
 EPOCHS, RATE = 4, 0.5
 
 
-def fit_on_all_rows(train_dataset, eval_dataset, batch_size, folder=None):
+def fit_on_all_rows(train_dataset, eval_dataset, batch_size, folder=None, loads_best=False):
     """A Trainer whose batches are all rows that there are, so that their order does not matter."""
     import transformers
 
     class WriteWeights(transformers.TrainerCallback):
+        def on_step_end(self, args, state, control, model=None, **more):
+            self.last = weights_of(model)
+
         def on_train_end(self, args, state, control, model=None, **more):
             if folder is not None:
                 seen = sorted(row["row"] for row in train_dataset)
-                found = {"weights": weights_of(model), "rows": seen}
+                found = {"weights": self.last, "best": weights_of(model), "rows": seen}
                 Path(folder, f"{session.get_world_rank()}.json").write_text(json.dumps(found))
 
     return transformers.Trainer(
@@ -85,6 +102,9 @@ def fit_on_all_rows(train_dataset, eval_dataset, batch_size, folder=None):
             logging_strategy="epoch",
             eval_strategy="epoch",
             save_strategy="epoch",
+            save_total_limit=1,
+            load_best_model_at_end=loads_best,
+            metric_for_best_model="rows",  # the first epoch stays the best
         ),
         train_dataset=train_dataset,
         eval_dataset=eval_dataset,
@@ -100,7 +120,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("weights")
     result = TransformersTrainer(
         fit_on_all_rows,
-        trainer_init_config={"batch_size": ROWS // 2, "folder": str(folder)},
+        trainer_init_config={"batch_size": ROWS // 2, "folder": str(folder), "loads_best": True},
         scaling_config=TWO,
         datasets={"train": tokens(ROWS), "evaluation": tokens(EVALUATED)},
         run_config=RunConfig(
@@ -117,6 +137,7 @@ def test_two_workers_train_as_one_process_with_the_full_batch_does(trained, curv
     assert sorted(first["rows"] + second["rows"]) == list(range(ROWS)), "each row is one worker's"
     assert len(first["rows"]) == len(second["rows"])
     assert first["weights"] == second["weights"], "bitwise, since both have applied the same averaged gradients"
+    assert first["best"] == second["best"] != first["weights"], "both have loaded the best, which rank 0 has saved"
 
     rows = tokens(ROWS).drop(columns="row").to_dict("records")
     alone = fit_on_all_rows(rows, rows[:EVALUATED], ROWS)
@@ -154,6 +175,52 @@ def test_its_checkpoint_predicts_for_rows_of_any_length(trained, tmp_path):
     logits = [np.stack(row) for row in predicted["prediction"]]
     assert [each.shape for each in logits] == [(3, VOCABULARY), (2, VOCABULARY), (1, VOCABULARY)]
     np.testing.assert_allclose(logits[1], logits[0][:2], atol=1e-5)
+
+
+def test_its_registered_model_predicts_where_there_is_only_mlflow_and_transformers(trained):
+    result, _ = trained
+    promote_checkpoint(find_model(result.run_id).model_id, "next word")
+    uri, texts = "models:/next word@best", pd.DataFrame({"text": ["w1 w2", "w3 w4 w5"]})
+    store = {"MLFLOW_TRACKING_URI": current_store().uri, "HF_HUB_OFFLINE": "1"}
+    elsewhere, (imported,) = predictions_without_trainlib({uri: texts}, **store)
+    assert "transformers" in imported
+    assert elsewhere[uri] == _served.load(result.checkpoint.path)(texts).to_numpy().tolist()
+    assert all(text.strip() for (text,) in elsewhere[uri])
+
+
+# -- a sweep -------------------------------------------------------------------------------------------------
+
+
+def fit_at_rate(train_dataset, eval_dataset, learning_rate):
+    import transformers
+
+    steps = {"max_steps": 2, "logging_steps": 1, "save_strategy": "no", "eval_strategy": "epoch"}
+    return transformers.Trainer(
+        model=small_model(),
+        args=arguments(learning_rate=learning_rate, **steps),
+        train_dataset=train_dataset,
+        eval_dataset=eval_dataset,
+    )
+
+
+def test_a_sweep_tries_arguments_of_the_function_and_finds_the_best(registry):
+    """By a metric that the first report does not have: that is what the first step has logged."""
+    results = Tuner(
+        TransformersTrainer(
+            fit_at_rate,
+            datasets={"train": tokens(ROWS), "evaluation": tokens(EVALUATED)},
+            scaling_config=ScalingConfig(resources_per_worker={"CPU": 0.5}),
+        ),
+        param_space={"trainer_init_config": {"learning_rate": tune.grid_search([1e-6, RATE])}},
+        tune_config=TuneConfig(metric="eval_loss", mode="min"),
+        run_config=RunConfig(verbose=0),
+    ).fit()
+    assert not results.errors
+    best = results.get_best_result()
+    assert best.config["trainer_init_config"] == {"learning_rate": RATE}
+    runs = [registry.get_run(result.run_id) for result in results]
+    assert len({run.data.tags["mlflow.parentRunId"] for run in runs}) == 1
+    assert min(run.data.metrics["eval_loss"] for run in runs) == best.metrics["eval_loss"]
 
 
 # -- a worker dies ------------------------------------------------------------------------------------------
@@ -220,11 +287,24 @@ def train_func(config: dict[str, Any]) -> None:
 
     from trainlib.huggingface.transformers import RayTrainReportCallback, prepare_trainer
 
+    class Die(transformers.TrainerCallback):
+        def on_step_end(self, args, state, control, **more):
+            if state.global_step == 3 and config["dies"]:
+                die_once("checkpoint_000000")
+
     rows = session.get_dataset_shard("train").iter_torch_batches(batch_size=4)
     trainer = transformers.Trainer(
         model=small_model(),
-        args=arguments(max_steps=config["steps"], save_strategy="steps", save_steps=2, logging_steps=1),
+        args=arguments(
+            max_steps=config["steps"],
+            learning_rate=RATE,
+            max_grad_norm=0,
+            save_strategy="steps",
+            save_steps=2,
+            logging_steps=1,
+        ),
         train_dataset=rows,
+        callbacks=[Die()],
     )
     trainer.add_callback(RayTrainReportCallback())
     trainer = prepare_trainer(trainer)
@@ -238,24 +318,58 @@ def train_func(config: dict[str, Any]) -> None:
     Path(config["folder"], f"{session.get_world_rank()}.json").write_text(json.dumps(weights_of(trainer.model)))
 
 
+def die_once(kept: str) -> None:
+    """Rank 1 is killed in the first attempt, once this checkpoint of rank 0's is kept."""
+    if session.get_world_rank() == 1 and session.get_context().attempt == 1:
+        while not Path(session.get_trial_dir(), "checkpoints", kept).exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def losses_of_one_process(steps: int) -> tuple[list[float], list[float]]:
+    """What a model loses and weighs that is trained in the same way on the rows of both workers."""
+    import torch
+
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    losses = []
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = RATE * (1 - step / steps)
+        ids = tokens(ROWS)["input_ids"]
+        batch = torch.tensor([ids[first + 4 * step + row] for first in (0, ROWS // 2) for row in range(4)])
+        optimizer.zero_grad()
+        # A Trainer divides by the number of labels, also by the first ones, which nobody predicts.
+        loss = model(input_ids=batch, labels=batch).loss * (LENGTH - 1) / LENGTH
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, weights_of(model)
+
+
 def test_a_training_function_reports_what_its_trainer_saves_and_resumes(tmp_path, curve):
+    """After a worker is killed, and from the checkpoint of another training."""
     frame = tokens(ROWS).assign(
         input_ids=lambda rows: rows["input_ids"].map(np.array), labels=lambda rows: rows["labels"].map(np.array)
     )
     trainer = TorchTrainer(
         train_func,
-        train_loop_config={"steps": 4, "folder": str(tmp_path)},
+        train_loop_config={"steps": 4, "folder": str(tmp_path), "dies": True},
         scaling_config=TWO,
         datasets={"train": frame.drop(columns="row")},
+        run_config=RunConfig(failure_config=FailureConfig(max_failures=1)),
     )
     result = trainer.fit()
+    assert result.attempts == 2
     assert [value for _, value in curve(result.run_id, "step")] == [2, 4]
     assert type(result.checkpoint) is TransformersCheckpoint
     assert sorted(os.listdir(result.checkpoint.path)) == ["checkpoint"]
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert first == second == weights_of(result.checkpoint.get_model())
+    losses, weights = losses_of_one_process(4)
+    np.testing.assert_allclose([loss for _, loss in curve(result.run_id, "loss")], losses[1::2], rtol=1e-4)
+    np.testing.assert_allclose(first, weights, rtol=1e-4, atol=1e-5)
 
-    config = {"steps": 6, "folder": str(tmp_path)}
+    config = {"steps": 6, "folder": str(tmp_path), "dies": False}
     again = trainer.copy_with(train_loop_config=config, resume_from_checkpoint=result.checkpoint).fit()
     assert [value for _, value in curve(again.run_id, "step")] == [6]
 
@@ -276,7 +390,7 @@ def fit_with_accelerate(config: dict[str, Any]) -> None:
     model, optimizer = accelerator.prepare(network, torch.optim.SGD(network.parameters(), lr=0.1))
     for step in range(done["steps"] + 1, 4):
         if step == 3 and config["dies"]:
-            die_once()
+            die_once("checkpoint_000001")
         optimizer.zero_grad()
         accelerator.backward(model(told_features(accelerator.process_index)).pow(2).mean())
         optimizer.step()
@@ -295,14 +409,6 @@ def told_features(rank: int) -> Any:
     import torch
 
     return torch.full((4, 2), float(rank + 1))
-
-
-def die_once() -> None:
-    """Rank 1 is killed in the first attempt, once rank 0's second checkpoint is kept."""
-    if session.get_world_rank() == 1 and session.get_context().attempt == 1:
-        while not Path(session.get_trial_dir(), "checkpoints", "checkpoint_000001").exists():
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_accelerate_is_told_what_a_file_says_except_who_trains(tmp_path, curve):

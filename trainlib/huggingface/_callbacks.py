@@ -8,21 +8,26 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import torch.distributed as dist
 from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from trainlib import session
+from trainlib._execution.working_directory import ORIGINAL
 from trainlib.huggingface._checkpoint import TransformersCheckpoint
 from trainlib.huggingface._saved_files import collect
 
-__all__ = ["RayTrainReportCallback", "ReportEachStep"]
+__all__ = ["RayTrainReportCallback", "ReportEachStep", "ShareBestModel"]
+
+_SUMMARY = "train_runtime"
+"""What only the summary of a whole training has."""
 
 
 class ReportEachStep(TrainerCallback):
     """Reports what is logged, evaluated and saved. All that happens at one step is one report.
 
-    A report is made when the next step begins: evaluating and saving follow logging, and the summary of the whole training
-    follows its last step.
+    A report is made when the next step begins: evaluating and saving follow logging. That of the last step is made with the
+    summary of the whole training: what the Trainer does next may remove what it saved last.
     """
 
     def __init__(self) -> None:
@@ -31,6 +36,8 @@ class ReportEachStep(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any) -> None:
         self._metrics |= {**(logs or {}), "step": state.global_step, "epoch": state.epoch}
+        if _SUMMARY in self._metrics:
+            self._report(args, state)
 
     def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._saved = _folder_of(args, state)
@@ -38,15 +45,16 @@ class ReportEachStep(TrainerCallback):
         self._metrics |= {"step": state.global_step, "epoch": state.epoch}
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self._report(args)
+        self._report(args, state)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self._report(args)
+        self._report(args, state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self._report(args)
+        self._report(args, state)
+        _remove_saved(args, needed=set())
 
-    def _report(self, args: Any) -> None:
+    def _report(self, args: Any, state: Any) -> None:
         metrics, saved = self._metrics, self._saved
         if not metrics:
             return
@@ -54,8 +62,23 @@ class ReportEachStep(TrainerCallback):
         # Other ranks have only their parts of it, and nobody asks for theirs.
         has_it = saved is not None and session.get_world_rank() == 0
         session.report(metrics, checkpoint=TransformersCheckpoint.from_directory(saved) if has_it else None)  # type: ignore[arg-type]
-        if saved is not None and _is_nobody_elses(saved, args):
-            shutil.rmtree(saved, ignore_errors=True)
+        if saved is not None:
+            _remove_saved(args, needed=_best_so_far(args, state))
+
+
+class ShareBestModel(TrainerCallback):
+    """Gives all ranks the model that rank 0 has loaded with ``load_best_model_at_end``.
+
+    Rank 0 saves it, and the others, which have working directories of their own, go on with their last one. A sharded model is
+    left as it is.
+    """
+
+    def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
+        is_whole = not (args.fsdp or args.deepspeed)
+        if not (args.load_best_model_at_end and is_whole and dist.is_initialized() and dist.get_world_size() > 1):
+            return
+        for tensor in model.state_dict().values():
+            dist.broadcast(tensor, src=0)
 
 
 class RayTrainReportCallback(TrainerCallback):
@@ -104,9 +127,24 @@ def _folder_of(args: Any, state: Any) -> Path:
     return Path(args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}").absolute()
 
 
-def _is_nobody_elses(saved: Path, args: Any) -> bool:
-    """Whether a saved state can go once it was reported: it is in the worker's own folder, and the Trainer itself will not load it."""
-    return saved.is_relative_to(Path.cwd()) and not args.load_best_model_at_end
+def _best_so_far(args: Any, state: Any) -> set[Path]:
+    """Where the best model so far is. A Trainer compares other folders with it, and may load it at the end."""
+    named = [Path(state.best_model_checkpoint)] if state.best_model_checkpoint else []
+    # Ranks that save only a part of it learn at the next save that it is there.
+    named.append(Path(args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}"))
+    return {each.resolve() for each in named}
+
+
+def _remove_saved(args: Any, needed: set[Path]) -> None:
+    """Remove what a Trainer has saved in the working directory of its rank, in this attempt or an earlier one, once it was reported."""
+    here, folder = Path.cwd().resolve(), Path(args.output_dir).resolve()
+    script = os.environ.get(ORIGINAL)
+    is_shared = script is not None and Path(script).resolve() == here
+    if is_shared or not folder.is_relative_to(here):
+        return
+    for saved in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
+        if saved not in needed:
+            shutil.rmtree(saved, ignore_errors=True)
 
 
 def _link_or_copy(source: str, target: str) -> None:

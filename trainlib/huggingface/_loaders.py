@@ -9,6 +9,7 @@ from typing import Any
 from ray.data.iterator import _IterableFromIterator
 from torch.utils.data import DataLoader, IterableDataset
 
+from trainlib.huggingface._callbacks import ShareBestModel
 from trainlib.huggingface._shard_rows import ShardRows
 
 __all__ = ["prepare_trainer"]
@@ -20,7 +21,8 @@ def prepare_trainer(trainer: Any) -> Any:
     A Trainer would deal out the rows of any dataset to all ranks, so that each would train on a part of its part. What
     ``session.get_dataset_shard("train").iter_torch_batches(...)`` gives is taken as it is, batch by batch; the Trainer needs
     ``max_steps`` then, because such a dataset has no length. Other datasets are dealt out as ever. What the Trainer would
-    write into MLflow by itself is left out: it would be a second run.
+    write into MLflow by itself is left out: it would be a second run. With ``load_best_model_at_end``, all ranks have the best
+    model at the end.
 
     Example:
         >>> import transformers
@@ -51,6 +53,7 @@ def prepare_trainer(trainer: Any) -> Any:
     ShardTrainer.__name__, ShardTrainer.__qualname__ = base.__name__, base.__qualname__
     trainer.__class__ = ShardTrainer
     _leave_out_mlflow(trainer)
+    trainer.callback_handler.callbacks.insert(0, ShareBestModel())  # before the user's, which may evaluate the model
     return trainer
 
 

@@ -19,5 +19,6 @@ ROOM = Room(
     own_function="trainlib.huggingface._loop:train_transformers",
     own_arguments=("trainer_init_per_worker", "trainer_init_config"),
     takes_function=False,
+    rare_metrics=("eval_", "train_"),
     validation="evaluation",
 )

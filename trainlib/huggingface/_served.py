@@ -40,7 +40,8 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
 
     - of a model for sequence classification: ``label`` and ``score`` for each row; all scores, if a row may have several labels;
       the number, for a regression;
-    - of a model that generates text, for a column of text: ``generated_text``;
+    - of a model that generates text: ``generated_text``, if it has an encoder or is given a column of text. Without a tokenizer,
+      ``generated_ids``. A model with an encoder that is given ``decoder_input_ids`` generates nothing;
     - of any other model: its logits, or its last hidden states. If these are of each token, a row's answer has as many places as the
       row has tokens: one array, if all rows are equally long, else a list.
 
@@ -68,8 +69,8 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
 
     def predict(rows: pd.DataFrame) -> Any:
         with torch.inference_mode():
-            step = served.at_once(rows)
-            parts = [served.answers(rows.iloc[at : at + step]) for at in range(0, len(rows), step)]
+            step, text = served.at_once(rows), served.text_column(rows)
+            parts = [served.answers(rows.iloc[at : at + step], text) for at in range(0, len(rows), step)]
             return _together(parts or [served.no_answers(rows)])
 
     return predict
@@ -95,15 +96,46 @@ class _Served:
             is_filled = tokenizer is None or tokenizer.pad_token is not None
         return _AT_ONCE if is_filled else 1
 
-    def answers(self, rows: pd.DataFrame) -> Any:
-        """What the model says to some rows: an array, a list of the rows' arrays, or a dict of columns."""
+    def text_column(self, rows: pd.DataFrame) -> Any:
+        """The column that is tokenized. None if there are no rows, or columns that are arguments of the model.
+
+        Raises:
+            ValueError: there is no such column, or a text in it is missing.
+        """
+        if self._given(rows) or not len(rows):
+            return None
+        with_text = [name for name in rows.columns if any(isinstance(each, str) for each in rows[name])]
+        column = TEXT if TEXT in rows.columns else with_text[0] if len(with_text) == 1 else None
+        if column is None or self._tokenizer is None:
+            why = "it was saved without a tokenizer" if self._tokenizer is None else f"there is no column {TEXT!r}"
+            raise ValueError(
+                f"the model takes the columns {', '.join(self._known[:4])}, ..., but the rows have "
+                f"{', '.join(map(str, rows.columns))}, and {why}"
+            )
+        for at, each in enumerate(rows[column]):
+            if not isinstance(each, str):
+                raise ValueError(
+                    f"the column {column!r} has no text in row {at} of the {len(rows)} rows, counted from 0: it is {each!r:.80}. "
+                    "Fill it in, or drop that row"
+                )
+        return column
+
+    def answers(self, rows: pd.DataFrame, text: Any) -> Any:
+        """What the model says to some rows: an array, a list of the rows' arrays, or a dict of columns.
+
+        Args:
+            rows: The rows.
+            text: Their column of text. None: they have columns that are arguments of the model.
+        """
         import torch
 
-        inputs, real = self._tensors(rows) if self._given(rows) else self._tokenized(rows)
+        inputs, real = self._tensors(rows) if self._given(rows) else self._tokenized(list(rows[text]))
         if self._generates(rows):
             made = self._model.generate(**inputs, **self._limit())
             if self._continues:
                 made = made[:, inputs[_IDS].shape[1] :]  # what follows the text
+            if self._tokenizer is None:
+                return {"generated_ids": [self._unfilled(ids) for ids in made.tolist()]}
             return {"generated_text": self._tokenizer.batch_decode(made, skip_special_tokens=True)}
         output = self._model(**inputs)
         logits = (output["logits"] if "logits" in output else output[0]).float()  # NumPy has no bfloat16
@@ -126,7 +158,7 @@ class _Served:
 
         config = self._model.config
         if self._generates(rows):
-            return {"generated_text": []}
+            return {"generated_ids" if self._tokenizer is None else "generated_text": []}
         if self._classifies and config.num_labels > 1 and config.problem_type in (None, "single_label_classification"):
             return {"label": [], "score": []}
         return np.empty(0, "float32")
@@ -140,7 +172,11 @@ class _Served:
         return [name for name in self._known if name in rows.columns]
 
     def _generates(self, rows: pd.DataFrame) -> bool:
-        return not self._given(rows) and bool(self._model.can_generate())
+        if not self._model.can_generate():
+            return False
+        given = self._given(rows)
+        # A decoder needs something to begin with. Generating begins by itself.
+        return not given or (not self._continues and not any(name.startswith("decoder_input") for name in given))
 
     def _limit(self) -> dict[str, int]:
         """How much is made: as much for each row, however long the others are. A length of text and answer together would depend on them."""
@@ -150,8 +186,22 @@ class _Served:
         """How many tokens follow a text. They leave at least half of the places to the text."""
         settings = self._model.generation_config
         wanted = settings.max_new_tokens or settings.max_length or _MADE
-        longest = getattr(self._model.config, "max_position_embeddings", None)
+        longest = self._longest()
         return min(wanted, longest // 2) if longest else wanted
+
+    def _longest(self) -> int | None:
+        """How many tokens the model can read. None: any number."""
+        places = getattr(self._model.config, "max_position_embeddings", None)
+        if not places or places < 0:
+            return None
+        # Tokens of RoBERTa and its like begin after the place of filling: the first places are never used.
+        unused = [
+            module.padding_idx + 1
+            for name, module in self._model.named_modules()
+            if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+        ]
+        longest = places - max(unused, default=0)
+        return min(longest, self._tokenizer.model_max_length) if self._tokenizer is not None else longest
 
     def _tensors(self, rows: pd.DataFrame) -> tuple[dict[str, Any], Any]:
         """What the model is called with, and which places of it are no filling. None: there is none."""
@@ -177,20 +227,19 @@ class _Served:
     def _filler(self) -> int:
         return int(getattr(self._model.config, "pad_token_id", None) or 0)
 
-    def _tokenized(self, rows: pd.DataFrame) -> tuple[dict[str, Any], Any]:
-        texts = [name for name in rows.columns if all(isinstance(each, str) for each in rows[name])]
-        column = TEXT if TEXT in texts else texts[0] if len(texts) == 1 else None
-        if column is None or self._tokenizer is None:
-            why = "it was saved without a tokenizer" if self._tokenizer is None else f"there is no column {TEXT!r}"
-            raise ValueError(
-                f"the model takes the columns {', '.join(self._known[:4])}, ..., but the rows have "
-                f"{', '.join(map(str, rows.columns))}, and {why}"
-            )
-        longest = getattr(self._model.config, "max_position_embeddings", None)
+    def _unfilled(self, ids: list[int]) -> list[int]:
+        """What was made for a row, without what fills it up to the longest of the rows beside it."""
+        filler = self._filler()
+        while len(ids) > 1 and ids[-1] == filler:
+            ids = ids[:-1]
+        return ids
+
+    def _tokenized(self, texts: list[str]) -> tuple[dict[str, Any], Any]:
+        longest = self._longest()
         if longest and self._continues:
             longest -= self._made_tokens()
         fitted = {"truncation": True, "max_length": longest} if longest else {}
-        inputs = self._tokenizer(list(rows[column]), return_tensors="pt", padding=len(rows) > 1, **fitted)
+        inputs = self._tokenizer(texts, return_tensors="pt", padding=len(texts) > 1, **fitted)
         real = inputs[_MASK].bool() if _MASK in inputs else None
         return {name: tensor for name, tensor in inputs.items() if name in self._known}, real
 

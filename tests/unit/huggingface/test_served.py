@@ -69,7 +69,7 @@ def test_a_registered_model_predicts_the_same_where_there_is_no_trainlib(tmp_pat
     assert put_model_files(SavedCheckpoint(model_id="m-1", location=location, **facts), "run-1") is None
     rows = pd.DataFrame({"text": ["very good film", "bad"]})
     root = str(Path(location).parent)
-    predicted, (imported,) = predictions_without_trainlib({root: rows}, HF_HUB_OFFLINE="1")
+    predicted, (imported,) = predictions_without_trainlib({root: rows}, needs=["ray"], HF_HUB_OFFLINE="1")
     assert predicted[root] == _served.load(location)(rows).to_numpy().tolist()
     assert "transformers" in imported
     assert "ray" not in imported
@@ -104,6 +104,65 @@ def test_what_is_answered_to_a_row_does_not_depend_on_the_others(tmp_path):
     assert torch.allclose(torch.tensor(mixed[1]), torch.tensor(logits[0]), atol=1e-5)
     equal = predict(pd.DataFrame({"input_ids": [[1, 2]] * 33}))
     assert equal.shape == (33, 2, len(WORDS))
+
+
+@pytest.mark.parametrize("longest", [16, None], ids=["limited", "unlimited"])
+@pytest.mark.parametrize("kind", ["Roberta", "MPNet", "Bert"])
+def test_texts_that_are_longer_than_a_model_can_read_are_cut(kind, longest, tmp_path):
+    """RoBERTa and its like have two places that no token gets."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": len(WORDS), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    places = 16 if kind == "Bert" else 18
+    filled = {"max_position_embeddings": places, "pad_token_id": 0 if kind == "Bert" else 1}
+    config = getattr(transformers, f"{kind}Config")(**sizes, **filled, intermediate_size=8)
+    model = getattr(transformers, f"{kind}ForSequenceClassification")(config).eval()
+    words = Tokenizer(models.WordLevel({"good": 0, "[PAD]": 1, "bad": 2, "film": 3, "very": 4}, unk_token="[PAD]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    limited = {"model_max_length": longest} if longest else {}
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]", **limited)
+    predict = _served.load(TransformersCheckpoint.from_model(model, fast, path=tmp_path).path)
+    answers = predict(pd.DataFrame({"text": ["very " * 100, "very " * 16]}))
+    assert answers["score"][0] == pytest.approx(answers["score"][1])
+    logits = model(torch.full((1, 16), 4)).logits
+    assert answers["score"][0] == pytest.approx(torch.softmax(logits, -1).max().item(), rel=1e-5)
+
+
+def translator():
+    torch.manual_seed(0)
+    sizes = {"vocab_size": len(WORDS), "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
+    return transformers.T5ForConditionalGeneration(
+        transformers.T5Config(**sizes, decoder_start_token_id=0, pad_token_id=0, eos_token_id=3)
+    )
+
+
+def test_a_model_with_an_encoder_generates_from_texts_and_from_the_columns_it_was_trained_with(tmp_path):
+    TransformersCheckpoint.from_model(translator(), tokenizer(), path=tmp_path / "with")
+    predict = _served.load(str(tmp_path / "with"))
+    of_texts = predict(pd.DataFrame({"text": ["very good film", "bad"]}))
+    columns = {"input_ids": [[4, 1, 3], [2]], "attention_mask": [[1, 1, 1], [1]], "labels": [[1], [2]]}
+    of_tokens = predict(pd.DataFrame(columns))
+    assert of_tokens.columns.tolist() == ["generated_text"]
+    assert of_tokens.equals(of_texts)
+    assert list(predict(pd.DataFrame(columns)[:0])) == ["generated_text"]
+    taught = predict(pd.DataFrame({**columns, "decoder_input_ids": [[0, 1], [0, 2]]}))
+    assert len(taught[0][0]) == len(WORDS), "logits"
+
+    TransformersCheckpoint.from_model(translator(), path=tmp_path / "without")
+    of_ids = _served.load(str(tmp_path / "without"))(pd.DataFrame(columns))
+    assert of_ids.columns.tolist() == ["generated_ids"]
+    decoded = tokenizer().batch_decode(of_ids["generated_ids"].tolist(), skip_special_tokens=True)
+    assert decoded == of_texts["generated_text"].tolist()
+
+
+@pytest.mark.parametrize("column", ["text", "review"])
+def test_a_missing_text_is_named_with_its_row(column, tmp_path):
+    predict = _served.load(TransformersCheckpoint.from_model(classifier(), tokenizer(), path=tmp_path).path)
+    rows = pd.DataFrame({"id": range(41), column: [*["good"] * 40, None]})
+    with pytest.raises(ValueError, match=rf"the column '{column}' has no text in row 40 of the 41 rows, .*Fill it in"):
+        predict(rows)
+    assert len(predict(rows[:-1])) == 40
+    with pytest.raises(ValueError, match="the rows have review, title, and there is no column 'text'"):
+        predict(pd.DataFrame({"review": ["good", None], "title": ["bad", "film"]}))
 
 
 def test_no_rows_have_no_answers(tmp_path):
