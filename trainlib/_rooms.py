@@ -109,6 +109,8 @@ class Room:
     """Whether the trainer runs a training function of the user's."""
     ends_by_itself: bool = True
     """Whether the room's own training function returns some time. Otherwise ``RunConfig.stop`` has to end a training."""
+    rare_metrics: tuple[str, ...] = ()
+    """How names of metrics begin that the room's own training function does not report each time, e.g. those of an evaluation."""
     validation: str | None = "validation"
     """What the trainer calls the dataset that a pipeline makes for validation. None: it takes none."""
     averages_gradients: bool = False
@@ -136,6 +138,15 @@ class Room:
     def brings(self, function: Any) -> bool:
         """Whether a training function is the room's own, and its config the arguments of the room's trainer."""
         return self.own_function is not None and function is self.training_function()
+
+    def reports_rarely(self, metric: str) -> bool:
+        """Whether a metric may come later than with the first report.
+
+        Example:
+            >>> load("huggingface").reports_rarely("eval_loss"), load("huggingface").reports_rarely("loss")
+            (True, False)
+        """
+        return metric.startswith(self.rare_metrics)
 
     def trainer_class(self) -> type[DataParallelTrainer]:
         """The trainer. Imports the framework's folder, but not the framework."""

@@ -122,7 +122,9 @@ def test_one_sweep_compares_frameworks_and_each_of_its_models_predicts_without_t
         written = predict(uri, str(folder / "new.parquet"), num_workers=1, storage_path=str(folder))
         files = sorted(map(str, Path(written.folder).glob("*.parquet")))
         ours[uri] = pd.read_parquet(files)["prediction"].tolist()
-    elsewhere, _ = predictions_without_trainlib(dict.fromkeys(ours, rows), MLFLOW_TRACKING_URI=current_store().uri)
+    elsewhere, _ = predictions_without_trainlib(
+        dict.fromkeys(ours, rows), needs=["ray"], MLFLOW_TRACKING_URI=current_store().uri
+    )
     for uri, predicted in ours.items():
         np.testing.assert_allclose(elsewhere[uri], predicted, rtol=1e-6)
         assert np.mean((np.asarray(predicted) > 0.5) == ROWS["target"][500:]) > 0.9, uri

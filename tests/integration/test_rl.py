@@ -132,10 +132,15 @@ def test_all_actors_are_in_the_gang_and_lost_processes_leave_one_run_and_one_cur
     assert actions.tolist() == expected.tolist(), "it sees what it saw while training"
 
 
-def test_a_lost_env_runner_that_is_not_to_be_replaced_is_a_failed_attempt(tmp_path, curve):
+def test_a_lost_env_runner_that_is_not_to_be_replaced_is_a_failed_attempt(tmp_path, curve, capsys):
+    """It is also to stop at a metric that RLlib has no longer, which is said once."""
     trainer = training(tmp_path, "runner", num_workers=1, iterations=4, restart_failed_env_runners=False)
-    result = trainer.fit()
+    run_config = trainer.run_config
+    stop = {**run_config.stop, "episode_reward_mean": 1e6}
+    result = trainer.copy_with(run_config=run_config.model_copy(update={"stop": stop})).fit()
     assert result.attempts == 2
+    shown = "".join(capsys.readouterr())
+    assert shown.count("has no 'episode_reward_mean'. Do you mean 'env_runners/episode_return_mean'?") == 1
     assert curve(result.run_id, "num_env_steps_sampled_lifetime") == [(step, step * BATCH) for step in range(1, 5)]
 
 
@@ -189,7 +194,7 @@ def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_withou
     rows = pd.DataFrame([[0, 0, 2, 0], [0, 0, -2, 0]], columns=["x", "v", "angle", "spin"])
     store = {"MLFLOW_TRACKING_URI": current_store().uri}
     elsewhere, _ = predictions_without_trainlib(
-        {"models:/pushes@best": rows}, **store, **WITHOUT_TENSORFLOW["env_vars"]
+        {"models:/pushes@best": rows}, needs=["ray"], **store, **WITHOUT_TENSORFLOW["env_vars"]
     )
     assert elsewhere == {"models:/pushes@best": [1, 0]}
     rows.to_parquet(tmp_path / "rows.parquet")

@@ -41,7 +41,7 @@ from trainlib._training.recorder import Recorder
 from trainlib._training.retry_policy import Decision, Failure, decide, pause_before_retry
 from trainlib._training.sent_files import SentFiles
 from trainlib._training.stacks_file import keep_stacks
-from trainlib._training.stopping import unending
+from trainlib._training.stopping import unending, unreported
 from trainlib._training.summary import TrainingSummary
 from trainlib.callbacks import Callback, Trial
 from trainlib.errors import ConnectionFailedError, RunLostError, TrainingFailedError
@@ -125,6 +125,7 @@ class Training:
         )
         self._limits = Limits(trainer.run_config, spent_s=run.recorded.spent_s)
         self._unending = unending(trainer.room.ends_by_itself or bool(judges), trainer.run_config)
+        self._is_first_report = True
         self._judges = [*self._limits.judges(), *stop_judges(trainer.run_config.stop, trial.trial_id), *judges]
         self._notifier = Notifier(callbacks, trial, display.warn)
         self._logs = LogFiles(run.log_dir, left_out=[name for each in callbacks for name in each.log_files])
@@ -293,7 +294,15 @@ class Training:
         self._notifier.reported(report.iteration, result)
         self._announce_checkpoints()
         self.display.progress(report.iteration, self._total(), result)
+        if self._is_first_report:
+            self._is_first_report = False
+            self._warn_of_unreported()
         return self._ask(self._judges if judges is None else judges)
+
+    def _warn_of_unreported(self) -> None:
+        trainer, judged = self._trainer, self._record.history.judged
+        if (problem := unreported(trainer.room.ends_by_itself, trainer.run_config.stop, judged)) is not None:
+            self.display.warn(problem)
 
     def _ask(self, judges: Sequence[Judge]) -> Verdict:
         ruling = rule(judges, self._record.history.judged)

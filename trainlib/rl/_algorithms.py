@@ -9,12 +9,14 @@ from trainlib._ray_objects import described
 from trainlib.config import ScalingConfig
 from trainlib.errors import InvalidArgumentError
 
-__all__ = ["algorithm_class", "algorithm_config", "checked", "require_steps"]
+__all__ = ["algorithm_class", "algorithm_config", "checked", "learns_from_env", "require_steps"]
 
 _RUNNERS = ("num_env_runners", "num_workers", "num_rollout_workers")
 """What RLlib has called the number of env runners."""
 _SAMPLED = "sampler"
 """What RLlib has in place of a path if an algorithm learns from its environment."""
+_API_STACK = ("enable_rl_module_and_learner", "enable_env_runner_and_connector_v2")
+"""The switches of RLlib's new API stack."""
 _GROUPS = frozenset({"callbacks", "framework", "input", "lambda", "model", "multiagent", "policies"})
 """Keys of RLlib's dicts that are no attributes of its settings."""
 
@@ -28,7 +30,7 @@ def checked(algorithm: Any, config: Any) -> tuple[Any, dict[str, Any]]:
 
     Raises:
         InvalidArgumentError: one of them is something else.
-        ValueError: there is no such algorithm, or it has no such setting.
+        ValueError: there is no such algorithm, it has no such setting, or it would run with TensorFlow or on RLlib's old API stack.
     """
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
@@ -45,9 +47,14 @@ def checked(algorithm: Any, config: Any) -> tuple[Any, dict[str, Any]]:
             raise InvalidArgumentError(
                 f"config is a {type(config).__name__}, but the algorithm {found.__name__} has a {type(known).__name__}"
             )
+        _require_torch(config.framework_str)
+        _require_new_api_stack({name: getattr(config, name) for name in _API_STACK}, known, found.__name__)
         config = _differences(config, known)
     else:
+        for name in ("framework", "framework_str"):
+            _require_torch((config or {}).get(name))
         _require_known(config or {}, known, found.__name__)
+        _require_new_api_stack(config or {}, known, found.__name__)
     is_rllibs = _registered().get(found.__name__) is found
     return (found.__name__ if is_rllibs else found), dict(config or {})
 
@@ -104,6 +111,17 @@ def require_steps(algorithm: Any, config: dict[str, Any], datasets: dict[str, An
             f"{name} learns from its environment, and would ignore datasets. Leave datasets out, or use an algorithm that learns "
             "from recorded steps: BC, CQL, IQL or MARWIL"
         )
+
+
+def learns_from_env(algorithm: Any, config: dict[str, Any], datasets: dict[str, Any] | None) -> bool:
+    """Whether an algorithm of RLlib's makes its steps in an environment of its own, and so needs one.
+
+    Whoever writes an algorithm, or what runs its environments, knows what these need.
+    """
+    found = algorithm_class(algorithm)
+    is_users = not found.training_step.__module__.startswith("ray.") or config.get("env_runner_cls") is not None
+    named = config.get("input_", config.get("input", _SAMPLED))
+    return not (is_users or datasets or named != _SAMPLED or _reads_steps(found))
 
 
 def _reads_steps(found: Any) -> bool:
@@ -195,6 +213,28 @@ def _require_known(config: dict[str, Any], known: Any, algorithm: str) -> None:
             close = difflib.get_close_matches(str(name), [each for each in names if not each.startswith("_")], n=3)
             hint = f" Do you mean {' or '.join(map(repr, close))}?" if close else ""
             raise ValueError(f"config has {name!r}, but {algorithm} has no such setting.{hint}")
+
+
+def _require_torch(framework: Any) -> None:
+    if framework not in (None, "torch"):
+        raise ValueError(
+            f"config has framework={framework!r}, but trainlib trains on RLlib's new API stack, whose models are PyTorch's. Leave framework out, and "
+            "describe your own models with PyTorch, by rl_module_spec"
+        )
+
+
+def _require_new_api_stack(config: dict[str, Any], known: Any, algorithm: str) -> None:
+    switches = [name for name in _API_STACK if name in config]
+    if off := [name for name in switches if not config[name]]:
+        raise ValueError(
+            f"config has {off[0]}={config[off[0]]}, but trainlib trains on RLlib's new API stack: its checkpoints hold an RLModule, which "
+            f"the old one does not have. Leave {' and '.join(_API_STACK)} out, and describe your own models by rl_module_spec"
+        )
+    if not switches and not all(getattr(known, name) for name in _API_STACK):
+        raise ValueError(
+            f"{algorithm} runs on RLlib's old API stack by default, but trainlib trains on the new one. If {algorithm} can do that, pass "
+            f"config={{{', '.join(f'{name!r}: True' for name in _API_STACK)}}}"
+        )
 
 
 def _differences(config: Any, known: Any) -> dict[str, Any]:

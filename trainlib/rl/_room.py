@@ -23,6 +23,7 @@ ROOM = Room(
     own_arguments=("algorithm", "config"),
     takes_function=False,
     ends_by_itself=False,
+    rare_metrics=("env_runners/", "evaluation/"),  # only once an episode has ended
     validation=None,
     gang="trainlib.rl._gang:gang_of",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,7 +16,7 @@ from trainlib.rl._algorithms import algorithm_config
 from trainlib.rl._checkpoint import RLCheckpoint
 from trainlib.rl._offline import write_parquet
 
-__all__ = ["metrics_of", "train_algorithm"]
+__all__ = ["metrics_of", "train_algorithm", "until_it_ends"]
 
 _LEFT_OUT = FILLED_IN | {"timers", "num_training_step_calls_per_iteration"}
 """What is filled in anyway, and RLlib's timers of its own steps, of which there are a hundred."""
@@ -36,11 +36,21 @@ def train_algorithm(config: dict[str, Any]) -> None:
         offline = write_parquet(steps, Path(folder)) if steps is not None else None
         made = algorithm_config(config["algorithm"], config.get("config", {}), config["scaling_config"], offline)
         algorithm = _built(made, folder)
-        try:
-            _iterate(algorithm)
-        except BaseException as error:
-            ended_by = error
-        algorithm.stop()  # not while an error is handled: RLlib would log that as one of its own
+        until_it_ends(partial(_iterate, algorithm), algorithm.stop)
+
+
+def until_it_ends(iterate: Callable[[], NoReturn], stop: Callable[[], None]) -> NoReturn:
+    """Train until an exception ends that, stop the algorithm, and raise the exception: also if stopping fails, too.
+
+    An algorithm that fails often cannot be stopped either, and only the first of both says why.
+    """
+    try:
+        iterate()
+    except BaseException as error:
+        ended_by = error
+    try:
+        stop()  # not while an error is handled: RLlib would log that as one of its own
+    finally:
         raise ended_by
 
 

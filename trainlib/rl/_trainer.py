@@ -11,6 +11,7 @@ from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.rl._algorithms import checked, require_steps
 from trainlib.rl._config import RLConfig
+from trainlib.rl._environments import require_env
 from trainlib.rl._rllib import tensorflow_left_alone
 from trainlib.rl._room import ROOM
 from trainlib.trainer import DataParallelTrainer
@@ -62,8 +63,9 @@ class RLTrainer(DataParallelTrainer):
         Args:
             algorithm: RLlib's name of the algorithm, e.g. ``"PPO"``, or a subclass of its ``Algorithm``. With an ``AlgorithmConfig``,
                 it may be left out.
-            config: the algorithm's settings: a dict, or an ``AlgorithmConfig`` such as ``PPOConfig()``. How many env runners there are,
-                ``scaling_config`` says.
+            config: the algorithm's settings: a dict, or an ``AlgorithmConfig`` such as ``PPOConfig()``. ``env`` is the environment: a name
+                that gymnasium knows or that was registered with ``ray.tune.register_env``, a module and a name in it, such as
+                ``"ale_py:ALE/Pong-v5"``, a class, or a function. How many env runners there are, ``scaling_config`` says.
             rl_config: what is around the algorithm. There is nothing to set.
             scaling_config: ``num_workers`` env runners, with ``resources_per_worker`` each. ``use_gpu`` is for the learners, and
                 ``trainer_resources`` are those of the process that runs the algorithm.
@@ -78,14 +80,15 @@ class RLTrainer(DataParallelTrainer):
         Raises:
             ImportError: RLlib or gymnasium is not installed.
             InvalidArgumentError: ``algorithm`` or ``config`` has the wrong type.
-            ValueError: RLlib has no such algorithm, or the algorithm no such setting. Or it has no recorded steps to learn from, or would
-                ignore them.
+            ValueError: RLlib has no such algorithm, or the algorithm no such setting. Or it has no environment or no recorded steps to learn
+                from, or would ignore these. Or it would run with TensorFlow or on RLlib's old API stack.
         """
         ROOM.require_installed()
         with tensorflow_left_alone():
             algorithm, config = checked(algorithm, config)
             _require_train_alone(datasets)
             require_steps(algorithm, config, datasets)
+            require_env(algorithm, config, datasets)
             super().__init__(**ROOM.base_arguments(locals()))
             _ = self.settings.gang  # RLlib checks the settings
 

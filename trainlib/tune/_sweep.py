@@ -189,7 +189,7 @@ class Sweep:
         metric = self.plan.metric
         with self._lock:
             if metric is not None and not is_number(result.get(metric)):
-                if not self._metric_was_seen:
+                if not self._metric_was_seen and not trial.trainer.room.reports_rarely(metric):
                     self._end(self._not_reported(result))
                 return Verdict.CONTINUE  # a scheduler has nothing to compare
             self._metric_was_seen = True

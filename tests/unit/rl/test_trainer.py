@@ -8,12 +8,17 @@ import sys
 from types import SimpleNamespace
 
 import cloudpickle
+import gymnasium
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.spaces import Box, Discrete
+from ray.rllib.algorithms.dqn import DQNConfig
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.tune.registry import _unregister_envs, register_env
 
 from trainlib import CheckpointConfig, RunConfig, ScalingConfig, tune
 from trainlib import _rooms as rooms
@@ -30,6 +35,7 @@ SPACES = {
     "action_space": Discrete(2),
     "dataset_num_iters_per_learner": 1,
 }
+SPACES_ALONE = {name: SPACES[name] for name in ("observation_space", "action_space")}
 STEPS = pd.DataFrame({"obs": [[0.0] * 4], "actions": [1]})
 
 
@@ -38,6 +44,14 @@ class Mixed(PPO):
 
     def training_step(self) -> None:
         self.offline_data.sample(1)
+
+
+class Old(PPO):
+    """Was written for RLlib's old API stack."""
+
+    @classmethod
+    def get_default_config(cls) -> PPOConfig:
+        return PPOConfig(algo_class=cls).api_stack(False, False)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +103,81 @@ class Mixed(PPO):
             ValueError,
             "datasets has 'train', and config names recorded steps, too: input_ is .*Pass one of them",
         ),
+        *(
+            (
+                {"algorithm": "PPO", "config": {**CARTPOLE, name: False}},
+                ValueError,
+                f"config has {name}=False, but .* new API stack",
+            )
+            for name in ("enable_rl_module_and_learner", "enable_env_runner_and_connector_v2")
+        ),
+        (
+            {"config": PPOConfig().environment("CartPole-v1").api_stack(False, False)},
+            ValueError,
+            "config has enable_rl_module_and_learner=False, but .* Leave enable_rl_module_and_learner and .* out",
+        ),
+        (
+            {"algorithm": Old, "config": CARTPOLE},
+            ValueError,
+            "Old runs on RLlib's old API stack by default, .* pass config={'enable_rl_module_and_learner': True, ",
+        ),
+        *(
+            (
+                given,
+                ValueError,
+                rf"^config has framework='{name}', but .* whose models are PyTorch's\. Leave framework out, .* rl_module_spec$",
+            )
+            for name in ("tf", "tf2")
+            for given in (
+                {"algorithm": "PPO", "config": {**CARTPOLE, "framework": name, "evaluation_num_workers": 1}},
+                {"algorithm": "PPO", "config": {**CARTPOLE, "framework_str": name}},
+                {"config": PPOConfig().environment("CartPole-v1").framework(name)},
+            )
+        ),
+        ({"algorithm": "PPO"}, ValueError, "PPO learns from an environment. None was given. Pass one: config={'env': "),
+        ({"config": DQNConfig()}, ValueError, "DQN learns from an environment. None was given"),
+        (
+            {"algorithm": "PPO", "config": {"env": "CartPole-v11"}},
+            ValueError,
+            r"there is no environment 'CartPole-v11'. Do you mean 'CartPole-v1'\? Register your own with ray.tune.register_env",
+        ),
+        (
+            {"algorithm": "PPO", "config": {"env": "Maze"}},
+            ValueError,
+            "no environment 'Maze'. Register .* 'my_module:Maze'",
+        ),
+        (
+            {"algorithm": "BC", "config": {**SPACES, "env": "CartPol"}, "datasets": {"train": STEPS}},
+            ValueError,
+            r"no environment 'CartPol'. Do you mean 'CartPole-v1'\?",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_named_before_anything_starts(arguments, error, message):
     with pytest.raises(error, match=message):
         RLTrainer(**arguments)
+
+
+def test_an_environment_may_be_registered_or_made_by_what_the_user_gives():
+    register_env("labyrinth", lambda _: CartPoleEnv())
+    gymnasium.register("Corridor-v3", CartPoleEnv)
+    try:
+        made = (CartPoleEnv, lambda _: CartPoleEnv())
+        for env in (
+            "labyrinth",
+            "Corridor-v3",
+            "CartPole",
+            "ale_py:ALE/Pong-v5",
+            "my_package.environments.Maze",
+            *made,
+        ):
+            RLTrainer("PPO", config={"env": env})
+        with pytest.raises(ValueError, match=r"no environment 'labyrint'. Do you mean 'labyrinth'\?"):
+            RLTrainer("PPO", config={"env": "labyrint"})
+    finally:
+        gymnasium.registry.pop("Corridor-v3")
+        _unregister_envs()
+    RLTrainer("PPO", config={"env_runner_cls": SingleAgentEnvRunner, **SPACES_ALONE})  # environments of somebody else
 
 
 @pytest.mark.parametrize("name", ["input", "input_"])
@@ -103,6 +187,11 @@ def test_recorded_steps_may_be_a_dataset_or_a_path_in_the_config(name):
     RLTrainer("CQL", config={**SPACES, "lr": None}, datasets={"train": STEPS})
     RLTrainer("BC", config={**SPACES, name: ["/data/steps"]})
     RLTrainer(Mixed, config=CARTPOLE, datasets={"train": STEPS})  # whoever writes an algorithm knows what it reads
+
+
+def test_torch_may_be_named():
+    RLTrainer("PPO", config={**CARTPOLE, "framework": "torch"})
+    RLTrainer(config=PPOConfig().environment("CartPole-v1").framework("torch"))
 
 
 def test_the_last_iteration_may_be_saved_however_rarely_the_others_are():
@@ -162,6 +251,12 @@ def test_its_arguments_survive_other_processes_and_a_sweep_tries_them():
     trial = plan.trainable.trainer({"config": {"lr": 0.02}}, plan.run_fields)
     assert trial.train_loop_config["config"] == {**CARTPOLE, "lr": 0.02, "gamma": 0.9}
     assert form_of(ROOM).showing(trainer, lambda value: value).arguments() == trainer.train_loop_config
+
+
+def test_a_sweep_waits_for_the_return_of_an_episode_that_takes_many_iterations():
+    assert ROOM.reports_rarely("env_runners/episode_return_mean")
+    assert ROOM.reports_rarely("evaluation/env_runners/episode_return_mean")
+    assert not ROOM.reports_rarely("episode_reward_mean")
 
 
 def test_recorded_steps_are_read_on_the_node_that_has_written_them(tmp_path):

@@ -7,7 +7,7 @@ import time
 
 from trainlib import RunConfig
 from trainlib import _rooms as rooms
-from trainlib._training.stopping import should_stop, unending
+from trainlib._training.stopping import should_stop, unending, unreported
 from trainlib.tune import TimeoutStopper
 
 
@@ -57,3 +57,21 @@ def test_a_training_that_nothing_ends_is_said_to_have_no_end():
     assert unending(True, RunConfig()) is None
     assert unending(False, RunConfig(stop={"training_iteration": 10})) is None
     assert unending(False, RunConfig(max_time_s=60)) is None
+
+
+def test_a_bound_on_a_metric_that_the_first_report_lacks_is_named_with_what_is_meant():
+    first = {
+        "env_runners": {"episode_return_mean": 21.5, "num_episodes": 8},
+        "evaluation": {"env_runners": {"episode_return_mean": 20.0}},
+        "training_iteration": 1,
+        "timesteps_total": None,
+    }
+    for name in ("episode_reward_mean", "episode_return_mean", "env_runner/episode_return_mean"):
+        warning = str(unreported(False, {name: 150, "training_iteration": 9}, first))
+        assert f"has no '{name}'. Do you mean 'env_runners/episode_return_mean'? It may still be reported" in warning
+    both = str(unreported(False, {"timesteps_total": 100, "xyz": 1}, first))
+    assert "has no 'timesteps_total' and no 'xyz'" in both, "nothing is reached by what is no number"
+    assert "They may still be reported later" in both
+    assert unreported(False, {"env_runners/num_episodes": 100, "training_iteration": 3}, first) is None
+    assert unreported(True, {"xyz": 1}, first) is None, "it ends all the same"
+    assert unreported(False, None, first) is unreported(False, lambda trial_id, result: False, first) is None
