@@ -82,7 +82,8 @@ class TrainerForm(BaseModel):
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         reference = handler(core)
         schema = handler.resolve_ref_schema(reference)
-        schema["title"] = cls.room.trainer.rpartition(":")[2]
+        # In Prefect's forms, trainers are tabs in one row, which has no room for ten long names: the last ones were out of sight.
+        schema["title"] = cls.room.trainer.rpartition(":")[2].removesuffix("Trainer")
         fields = schema["properties"]
         fields["kind"] = {
             "type": "string",

@@ -16,6 +16,8 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
+from tests.longest import LONGEST_S
+
 __all__ = ["ENDED", "Form", "Prefect", "Ui"]
 
 ENDED = ("Completed", "Failed", "Crashed", "Cancelled")
@@ -65,7 +67,7 @@ class Prefect:
         found = self.ask("artifacts/filter", artifacts={"flow_run_id": {"any_": [run_id]}}, sort="CREATED_DESC")
         return {each["key"]: each for each in reversed(found)}
 
-    def wait_for(self, run_id: str, *names: str, timeout_s: float = 60.0) -> dict[str, Any]:
+    def wait_for(self, run_id: str, *names: str, timeout_s: float = LONGEST_S) -> dict[str, Any]:
         """A run, once it is in one of these states. Fails if it is over, and in none of them."""
 
         def has_arrived() -> bool:
@@ -77,7 +79,7 @@ class Prefect:
         return self.run(run_id)
 
     def wait_until(
-        self, what: Callable[[], Any], timeout_s: float = 30.0, why: Callable[[], str] = lambda: "waited too long"
+        self, what: Callable[[], Any], timeout_s: float = LONGEST_S, why: Callable[[], str] = lambda: "waited too long"
     ) -> None:
         """Return when something is so. The browser goes on meanwhile, as it would not in a ``time.sleep``."""
         deadline = time.monotonic() + timeout_s
@@ -166,7 +168,11 @@ class Form:
 
     def choose_kind(self, label: str, kind: str) -> None:
         """Choose one of several kinds of values, each with fields of its own. In the newer UI, they are tabs."""
-        self._field(label).get_by_role("tab", name=kind, exact=True).click()
+        self.kinds(label).get_by_text(kind, exact=True).click()
+
+    def kinds(self, label: str) -> Locator:
+        """The tabs of all kinds."""
+        return self._field(label).get_by_role("tab")
 
     def labels(self) -> list[str]:
         """The labels of all fields, from the top to the bottom."""

@@ -14,8 +14,6 @@ from tests.browser.prefect_ui import ENDED, Prefect, Ui
 from tests.browser.screenshots import Screenshots
 from trainlib.deployments.listed import listed
 
-pytestmark = pytest.mark.timeout(600)
-
 DEPLOYMENTS = [each.name for each in listed()]
 
 # The value that is changed in each form, by label.
@@ -69,7 +67,7 @@ def slow_run(prefect: Prefect, home: Path, may_end: Path) -> str:
     """A training that goes on until it may end, started by its form."""
     (home / "slowly.py").write_text(SLOWLY)
     form = prefect.open_form("train")
-    form.choose_kind("trainer", "DataParallelTrainer")
+    form.choose_kind("trainer", "DataParallel")
     form.fill("train loop", "slowly:train")
     form.fill_json("train loop config", {"num_epochs": 1000, "until": str(may_end)})
     form.fill_json("datasets", {})
@@ -196,8 +194,10 @@ def test_a_form_starts_a_run_that_completes(prefect: Prefect, submitted: Submitt
     assert run["parameters"][label.replace(" ", "_")] == value
 
 
-def test_a_bad_value_is_refused_by_the_form(prefect: Prefect):
+def test_a_bad_value_is_refused_by_the_form_which_shows_all_trainers(prefect: Prefect):
     form = prefect.open_form("train")
+    expect(form.kinds("trainer").last).to_have_text("RL")
+    expect(form.kinds("trainer").last).to_be_in_viewport(ratio=1)
     form.fill("num workers", 0)
     prefect.page.get_by_role("button", name="Submit").click()
     assert form.refusal("num workers") == "Value must be greater than or equal to 1."
