@@ -12,7 +12,7 @@ from typing import Any
 BATCH = 256
 COPIES_OF_DIGITS = 20
 # These take about 20 s.
-EPOCHS = {"torch": 14, "horovod": 14, "keras": 6, "lightning": 8}
+EPOCHS = {"torch": 14, "horovod": 14, "keras": 6, "lightning": 20}
 # Frameworks and launchers still load in the background during the first steps. That is not compared.
 UNTIMED_S = 5.0
 
