@@ -26,6 +26,9 @@ def test_train_is_ray_train_of_the_guides():
     assert train.tensorflow.TensorflowTrainer.__name__ == "TensorflowTrainer"
     assert train.horovod.HorovodTrainer.__name__ == "HorovodTrainer"
     assert train.huggingface.HuggingFaceTrainer is train.huggingface.TransformersTrainer
+    from trainlib.train.huggingface.accelerate import AccelerateTrainer
+
+    assert AccelerateTrainer is train.huggingface.AccelerateTrainer
     assert train.report is trainlib.report
     assert train.data_parallel_trainer.DataParallelTrainer is trainlib.DataParallelTrainer
     assert train.base_trainer.BaseTrainer is trainlib.BaseTrainer
@@ -93,6 +96,19 @@ def test_other_names_do_not_exist():
     [
         ("trainlib.data_parallel_trainer", ["DataParallelTrainer"]),
         ("trainlib.base_trainer", ["BaseTrainer", "TrainingFailedError"]),
+        *(
+            (f"trainlib.{folder}.{module}", names)
+            for folder in ("huggingface", "train.huggingface")
+            for module, names in {
+                "accelerate": ["AccelerateTrainer"],
+                "transformers": [
+                    "RayTrainReportCallback",
+                    "TransformersCheckpoint",
+                    "TransformersTrainer",
+                    "prepare_trainer",
+                ],
+            }.items()
+        ),
         ("trainlib.tune.tuner", ["Tuner", "TuneConfig"]),
         ("trainlib.tune.logger", ["LoggerCallback", "JsonLoggerCallback", "TBXLoggerCallback"]),
         ("trainlib.tune", ["Callback", "report", "with_parameters", "with_resources", "Stopper", "get_context"]),
