@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "columns_named_in",
+    "given_params",
     "require_column",
     "require_label",
     "require_labels_in_files",
@@ -57,6 +58,16 @@ def require_params(params: Any, name: str, trainer: str, example: str) -> None:
     if not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
         what = "missing" if params is None else f"{params!r}"[:80]
         raise InvalidArgumentError(f"{name} of {trainer} is {what}: pass a dict, e.g. {name}={example}")
+
+
+def given_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """A library's parameters without those that are None, which mean nothing to it.
+
+    Example:
+        >>> given_params({"max_depth": None, "eta": 0.1})
+        {'eta': 0.1}
+    """
+    return {name: value for name, value in params.items() if value is not None}
 
 
 def columns_named_in(arguments: Mapping[str, Any], columns: Iterable[str]) -> dict[str, str]:

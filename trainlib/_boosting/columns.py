@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from trainlib._boosting.exchange import ExchangeBytes, exchange_json
 from trainlib._boosting.table import LabelledTable
 from trainlib.errors import DataError
 
-__all__ = ["agreed", "in_order"]
+__all__ = ["agreed", "in_order", "with_equal_columns"]
+
+
+def with_equal_columns(tables: Mapping[str, LabelledTable], exchange: ExchangeBytes) -> dict[str, LabelledTable]:
+    """This rank's tables with their features in the order of rank 0. All ranks have to call this."""
+    return in_order(tables, agreed(exchange_json(tables["train"].features.column_names, exchange)))
 
 
 def agreed(columns: Sequence[Sequence[str]]) -> list[str]:

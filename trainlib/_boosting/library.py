@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainlib._boosting.arguments import given_params
 from trainlib._boosting.native import native_library
 
 __all__ = ["Library"]
@@ -39,6 +40,10 @@ class Library:
     """Raises an InvalidArgumentError if the library does not know a parameter, or not its value."""
     objective_in: Callable[[Params], Any]
     """The objective that parameters name, if they do."""
+    classes_in: Callable[[Params], Any]
+    """The number of classes that parameters name, if they do."""
+    need_of: Callable[[Params], str | None]
+    """What the objective needs the labels to be, one of :class:`~trainlib._boosting.labels.Needs`. None if any will do."""
     ranks: Callable[[Params], bool]
     """Whether an objective ranks the rows of a query."""
     patience_in: Callable[[Params], Any] = lambda params: None
@@ -53,4 +58,4 @@ class Library:
     def require_known_here(self, params: Params) -> None:
         """Check them with what is installed here, without importing it. Nothing is checked if its compiled part is not found."""
         if (native := native_library(self.package, self.file)) is not None:
-            self.require_known(params, native)
+            self.require_known(given_params(params), native)

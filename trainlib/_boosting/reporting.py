@@ -56,8 +56,8 @@ class RoundReports:
     def _chosen(self, measured: Metrics) -> Metrics:
         if missing := [name for name in self._names.values() if name not in measured]:
             raise InvalidArgumentError(
-                f"RayTrainReportCallback is to report {missing[0]!r}, but {', '.join(map(repr, measured)) or 'nothing'} was measured. "
-                "Correct its name: it is that of the dataset, a dash, and that of the metric"
+                f"RayTrainReportCallback was asked to report {missing[0]!r}, but the metrics are {', '.join(map(repr, measured)) or 'none'}. "
+                "A metric is named <dataset>-<metric>"
             )
         found = {reported: measured[name] for reported, name in self._names.items()} or measured
         return self._change(found) if self._change is not None else found

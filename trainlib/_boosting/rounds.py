@@ -34,6 +34,8 @@ class Rounds:
         self.early_stopping = early_stopping
         self._measured: dict[int, dict[str, Any]] = {}
         """The metrics of the rounds that may turn out to be the best, if there is early stopping."""
+        self._trees: dict[int, int] = {}
+        """How many trees the model had after each of them, if that was said."""
         self._is_over = self._restore()
         # A retry may find that only the end of the training function was missing.
         if done >= total and session.get_context().get_attempt() == 1:
@@ -46,8 +48,17 @@ class Rounds:
         """How many rounds are still to be trained."""
         return 0 if self._is_over else max(0, self.total - self.done)
 
-    def end_round(self, scores: Sequence[Score]) -> bool:
-        """Count a round, given what early stopping judges by. Returns whether it is the last one.
+    @property
+    def best_trees(self) -> int:
+        """How many trees the model had after the best round. 0 if that is not known."""
+        return self._trees.get(self.early_stopping.best_round, 0) if self.early_stopping is not None else 0
+
+    def end_round(self, scores: Sequence[Score], trees: int | None = None) -> bool:
+        """Count a round. Returns whether it is the last one.
+
+        Args:
+            scores: What early stopping judges by.
+            trees: How many trees the model has, if a round may have none.
 
         Raises:
             ValueError: there is early stopping, and nothing to judge by.
@@ -58,6 +69,9 @@ class Rounds:
                 "early_stopping_rounds is set, but no metric is measured. Name one in params, or leave early_stopping_rounds out"
             )
         is_over = self.early_stopping is not None and self.early_stopping.is_over(self.done, scores)
+        if self.early_stopping is not None and trees is not None:
+            self._trees[self.done] = trees
+            self._trees = {each: self._trees[each] for each in self.early_stopping.best_rounds & {*self._trees}}
         self._is_over = is_over or self.done >= self.total
         return self._is_over
 
@@ -94,7 +108,7 @@ class Rounds:
         if self.early_stopping is not None:
             run = session.get_context().get_run_id()
             state = {**self.early_stopping.state(), "is_over": self._is_over, "total": self.total, "run": run}
-            state["measured"] = self._measured
+            state |= {"measured": self._measured, "trees": self._trees}
             (Path(checkpoint.path) / _STATE).write_text(json.dumps(state))
 
     def _restore(self) -> bool:
@@ -109,6 +123,7 @@ class Rounds:
             return False
         self.early_stopping.restore(state)
         self._measured = {int(done): metrics for done, metrics in state.get("measured", {}).items()}
+        self._trees = {int(done): trees for done, trees in state.get("trees", {}).items()}
         return bool(state["is_over"]) and state["total"] == self.total
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib import session
 from trainlib._boosting.arguments import columns_named_in, require_column, require_names
+from trainlib._boosting.labels import require_fit
 from trainlib.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,20 +41,18 @@ class LabelledTable:
         return int(self.features.num_rows)
 
 
-def read_tables(
-    label: str, given: Mapping[str, Mapping[str, Any]], library: Library, *, categories: bool = True
-) -> dict[str, LabelledTable]:
+def read_tables(config: Mapping[str, Any], library: Library, *, categories: bool = True) -> dict[str, LabelledTable]:
     """Read this worker's share of all datasets, ``train`` first. The others have the features of ``train``, in the same order.
 
     Args:
-        label: The column with the labels.
-        given: The arguments of the datasets' matrices, by dataset. Some name columns, which are features of no dataset.
-        library: Which arguments do, and what features may be called.
+        config: The trainer's arguments.
+        library: What it trains with.
         categories: Whether features may be categories, which Arrow calls dictionaries.
 
     Raises:
-        DataError: a column is missing or cannot be used, or a label is missing.
+        DataError: a column is missing or cannot be used, or a label is missing, or one that the objective cannot learn.
     """
+    params, label, given = config["params"], config["label_column"], config.get("dmatrix_params") or {}
     names = session.current("get_dataset_shard").dataset_names
     left_out = {name for arguments in given.values() for name in columns_named_in(arguments, library.columns).values()}
     read: dict[str, LabelledTable] = {}
@@ -70,6 +69,13 @@ def read_tables(
             categories=categories,
             not_in_names=library.not_in_names,
             waited_s=waited_s,
+        )
+        require_fit(
+            read[name].labels,
+            library.need_of(params),
+            str(library.objective_in(params)),
+            library.classes_in(params),
+            f"the label {label!r} of the dataset {name!r}",
         )
     return read
 
@@ -208,12 +214,12 @@ def _numbers(column: pa.ChunkedArray, what: str, rank: int) -> np.ndarray:
     """A column as an array of floats that has a value in each row."""
     import pyarrow as pa
 
+    _require_none_missing(column, what, rank)  # first: where all are missing, the type is none that numbers have
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise DataError(
             f"{what} has type {kind}. Trees need numbers: encode it, e.g. with the preprocessor LabelEncoder"
         )
-    _require_none_missing(column, what, rank)
     values: np.ndarray = column.cast(
         pa.float32() if not pa.types.is_boolean(kind) else pa.uint8(), safe=False
     ).to_numpy()

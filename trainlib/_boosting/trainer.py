@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainlib._boosting.arguments import (
     columns_named_in,
+    given_params,
     require_label,
     require_labels_in_files,
     require_matrix_arguments,
@@ -65,6 +66,7 @@ class BoostedTreesTrainer(DataParallelTrainer):
             if arguments["num_boost_round"] is None:
                 arguments["num_boost_round"] = _ROUNDS
             require_params(params, "params", name, "{'learning_rate': 0.1}")
+            arguments["params"] = params = given_params(params)
             require_rounds(arguments["num_boost_round"])
             require_train(datasets, name)
             require_matrix_arguments(arguments["dmatrix_params"] or {}, datasets, self.library, name)

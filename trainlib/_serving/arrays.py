@@ -35,21 +35,20 @@ def as_frame(given: Any) -> pd.DataFrame:
 
 
 def with_numbers(features: pd.DataFrame) -> pd.DataFrame:
-    """The same columns, where those whose values are all missing are columns of numbers: pandas does not know what they are.
+    """The same columns, where those of numbers or of yes and no with gaps are columns of numbers: pandas does not know what they are.
 
     Example:
         >>> import pandas as pd
-        >>> [str(kind) for kind in with_numbers(pd.DataFrame({"x": [None], "y": ["text"]})).dtypes][0]
-        'float64'
+        >>> rows = pd.DataFrame({"gap": [None, None], "yes": [True, None], "text": ["a", None]}, dtype=object)
+        >>> [str(kind) for kind in with_numbers(rows).dtypes]
+        ['float64', 'float64', 'object']
     """
-    unknown = [
-        place
-        for place, kind in enumerate(features.dtypes)
-        if str(kind) in ("object", "null[pyarrow]") and features.iloc[:, place].isna().all()
-    ]
     features = features.copy(deep=False)
-    for place in unknown:
-        features.isetitem(place, float("nan"))
+    for place, kind in enumerate(features.dtypes):
+        if str(kind) in ("object", "null[pyarrow]"):
+            column = features.iloc[:, place]
+            if all(isinstance(each, (bool, int, float)) for each in column.dropna()):
+                features.isetitem(place, column.where(column.notna(), float("nan")).to_numpy("float64"))
     return features
 
 

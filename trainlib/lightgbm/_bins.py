@@ -5,19 +5,16 @@ LightGBM itself finds the bins of a column on one rank, in the rows of that rank
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from trainlib.lightgbm._desk import MOST_BYTES
+from trainlib._boosting.exchange import MOST_BYTES, ExchangeBytes
 
 if TYPE_CHECKING:
     import lightgbm
     import pyarrow as pa
 
 __all__ = ["OF_COMMON_BINS", "common_bins", "shares_of"]
-
-Exchange = Callable[[bytes], list[bytes]]
-"""Sends bytes to all ranks, and returns those of all ranks in their order."""
 
 OF_COMMON_BINS = {"feature_pre_filter": False, "enable_bundle": False, "pre_partition": True}
 """Parameters of a Dataset with such a reference. What cannot be split in the sample may well be split in all rows; LightGBM puts no columns
@@ -27,7 +24,7 @@ _SAMPLE = 200_000
 
 
 def common_bins(
-    features: pa.Table, rank: int, params: Mapping[str, Any], given: Mapping[str, Any], exchange: Exchange
+    features: pa.Table, rank: int, params: Mapping[str, Any], given: Mapping[str, Any], exchange: ExchangeBytes
 ) -> lightgbm.Dataset:
     """A Dataset of sampled rows of all ranks, to be the reference of each rank's own. It is the same on all ranks.
 

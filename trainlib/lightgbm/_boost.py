@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
-from trainlib._boosting.columns import agreed, in_order
+from trainlib._boosting.arguments import given_params
+from trainlib._boosting.columns import with_equal_columns
 from trainlib._boosting.early_stopping import EarlyStopping, Score
-from trainlib._boosting.labels import require_fit
+from trainlib._boosting.exchange import exchange
 from trainlib._boosting.rounds import Rounds, threads
 from trainlib._boosting.table import LabelledTable, read_tables
 from trainlib.checkpoint import Checkpoint
-from trainlib.lightgbm import _desk as desk
-from trainlib.lightgbm import _objectives as objectives
 from trainlib.lightgbm._bins import OF_COMMON_BINS, common_bins
 from trainlib.lightgbm._checkpoint import LightGBMCheckpoint
 from trainlib.lightgbm._config import get_network_params
 from trainlib.lightgbm._library import LIBRARY
 from trainlib.lightgbm._metrics import MeanMetrics
+from trainlib.lightgbm._objectives import require_share
 from trainlib.lightgbm._params import canonical, is_forest
+from trainlib.lightgbm._start import add_to_first_tree, common_start
 
 if TYPE_CHECKING:
     import lightgbm
@@ -41,7 +41,7 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     import lightgbm
 
     LIBRARY.require_known_here(config["params"])  # where the package may be another version than the trainer's
-    params = {"verbosity": -1, "num_threads": threads(), **canonical(config["params"])}
+    params = {"verbosity": -1, "num_threads": threads(), **canonical(given_params(config["params"]))}
     in_params = params.pop("early_stopping_round", None)  # LightGBM would judge by each rank's own rows
     patience = config.get("early_stopping_rounds") or in_params
     stopping = EarlyStopping(patience, params.get("early_stopping_min_delta", 0.0)) if patience else None
@@ -56,31 +56,38 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
         # LightGBM cannot add to one: a retry trains the first rounds again, which it has reported already.
         again, starts_from = done, None
     begun = time.perf_counter()
-    tables, given = _read(config), config.get("dmatrix_params") or {}
+    tables, given = read_tables(config, LIBRARY, categories=False), config.get("dmatrix_params") or {}
+    require_share(
+        params, tables["train"].labels, f"the labels of the dataset 'train' on rank {session.get_world_rank()}"
+    )
     read = time.perf_counter()
     waited = sum(table.waited_s for table in tables.values())
-    tables = _with_equal_columns(tables)
+    tables = with_equal_columns(tables, exchange)
     params = {**histogram_layout(params, tables["train"].features.num_columns), **params}
-    reference = None
+    reference = start = None
     if session.get_world_size() > 1:
         params |= OF_COMMON_BINS
         reference = common_bins(
-            tables["train"].features, session.get_world_rank(), params, given.get("train", {}), desk.exchange
+            tables["train"].features, session.get_world_rank(), params, given.get("train", {}), exchange
         )
+        if starts_from is None:
+            start = common_start(params, tables["train"], exchange)
     params = {**get_network_params(), **params}
-    datasets = _datasets(tables, params, given, reference, goes_on=starts_from is not None)
+    datasets = _datasets(tables, params, given, reference, goes_on=starts_from is not None, start=start)
     means = MeanMetrics(tables)
 
     def report(env: Any) -> None:
         if env.iteration < again:
             return
+        if env.iteration == 0 and start is not None:
+            add_to_first_tree(env.model, start)
         metrics = means.over_ranks(env.evaluation_result_list)
         scores = judged(env.evaluation_result_list, metrics, only_first=bool(params.get("first_metric_only")))
-        is_last = rounds.end_round(scores)
+        is_last = rounds.end_round(scores, trees=env.model.current_iteration())
         kept = rounds.done
         if is_last and stopping is not None:
-            # With which LightGBM's own early stopping lets a model end.
-            env.model.best_iteration = kept = stopping.best_round
+            # With which LightGBM's own early stopping lets a model end. It counts trees, of which a round may have none.
+            env.model.best_iteration, kept = rounds.best_trees, stopping.best_round
         rounds.report(metrics, lambda: LightGBMCheckpoint.from_model(env.model, rounds=kept))
         if is_last and stopping is not None:
             raise lightgbm.callback.EarlyStopException(stopping.best_round - 1, env.evaluation_result_list)
@@ -130,22 +137,6 @@ def histogram_layout(params: dict[str, Any], columns: int) -> dict[str, Any]:
     return {"force_row_wise": True} if fits and not is_given else {}
 
 
-def _read(config: dict[str, Any]) -> dict[str, LabelledTable]:
-    params, label = config["params"], config["label_column"]
-    tables = read_tables(label, config.get("dmatrix_params") or {}, LIBRARY, categories=False)
-    for name, table in tables.items():
-        where = f"the label {label!r} of the dataset {name!r}"
-        objective, classes = objectives.objective_of(params), objectives.classes_of(params)
-        require_fit(table.labels, objectives.need_of(params), objective, classes, where)
-    return tables
-
-
-def _with_equal_columns(tables: dict[str, LabelledTable]) -> dict[str, LabelledTable]:
-    """The tables with their features in the order of rank 0."""
-    mine = json.dumps(tables["train"].features.column_names).encode()
-    return in_order(tables, agreed([json.loads(each) for each in desk.exchange(mine)]))
-
-
 def _datasets(
     tables: dict[str, LabelledTable],
     params: dict[str, Any],
@@ -153,6 +144,7 @@ def _datasets(
     reference: lightgbm.Dataset | None = None,
     *,
     goes_on: bool = False,
+    start: float | None = None,
 ) -> dict[str, lightgbm.Dataset]:
     """A Dataset for each table.
 
@@ -162,6 +154,7 @@ def _datasets(
         given: The arguments of the Datasets, by dataset.
         reference: What has the bins of ``train``, and so of all. Default: LightGBM finds them.
         goes_on: Whether the training goes on from a model.
+        start: The score that all rows start from, besides their own. Default: LightGBM finds one.
     """
     import lightgbm
     import numpy as np
@@ -171,6 +164,8 @@ def _datasets(
         more = {**given.get(name, {}), **table.columns}
         if "qid" in more:
             more["group"] = np.bincount(more.pop("qid"))
+        if start is not None:
+            more["init_score"] = more.get("init_score", np.zeros(table.rows)) + start
         kind: Any = lightgbm.Dataset
         if goes_on and "init_score" in more:
             from trainlib.lightgbm._scores import DatasetWithScores

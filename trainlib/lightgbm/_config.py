@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import secrets
 import socket
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from trainlib._boosting.exchange import connect, leave
 from trainlib._execution.backend import Backend, BackendConfig
 from trainlib._execution.network import addresses_of
 from trainlib._execution.waiting import gather
-from trainlib.lightgbm import _desk as desks
 
 if TYPE_CHECKING:
     from trainlib._execution.group import WorkerGroup
@@ -55,17 +54,14 @@ class LightGBMBackend(Backend):
         timeout_s = backend_config.timeout_s
         ports = gather([worker_group.execute_single_async(rank, _hold_port) for rank in ranks], timeout=timeout_s)
         machines = ",".join(f"{address}:{port}" for address, port in zip(addresses, ports, strict=True))
-        token = secrets.token_hex(16)
-        meeting = worker_group.execute_single(0, desks.open_desk, addresses[0], len(worker_group), token, timeout_s)
         gather(
             [
-                worker_group.execute_single_async(
-                    rank, _tell, _network(machines, ports[rank], timeout_s), (addresses[0], meeting, token, timeout_s)
-                )
+                worker_group.execute_single_async(rank, _tell, _network(machines, ports[rank], timeout_s))
                 for rank in ranks
             ],
             timeout=timeout_s,
         )
+        connect(worker_group, addresses, timeout_s)
 
     def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         worker_group.execute(_forget)
@@ -95,17 +91,16 @@ def _network(machines: str, port: int, timeout_s: int) -> dict[str, Any]:
     }
 
 
-def _tell(params: dict[str, Any], desk: tuple[str, int, str, int]) -> None:
+def _tell(params: dict[str, Any]) -> None:
     global _params
     _params = params
-    desks.find_desk(*desk)
 
 
 def _forget() -> None:
     global _params
     _release_port()
     _params = None
-    desks.leave()
+    leave()
 
 
 def _release_port() -> None:

@@ -10,12 +10,11 @@ from trainlib._boosting.library import Library
 from trainlib.errors import InvalidArgumentError
 from trainlib.lightgbm import _objectives as objectives
 from trainlib.lightgbm import _params as own
+from trainlib.lightgbm._start import starts_from_transformed_mean
 from trainlib.lightgbm._unknown import require_known
 
 __all__ = ["LIBRARY"]
 
-_YES = ("true", "1", "+", "yes", "t")
-"""How LightGBM may be told that something is so."""
 _FUNCTION = "Pass a training function that calls lightgbm.train with it"
 
 
@@ -33,8 +32,13 @@ def _patience_in(params: dict[str, Any]) -> Any:
 
 
 def _alone_with(params: dict[str, Any]) -> str | None:
-    if str(own.canonical(params).get("linear_tree", False)).lower() in _YES:
+    if own.is_on(params, "linear_tree", False):
         return "With linear_tree=True, each worker would fit the leaves to its own rows. Leave it out."
+    if own.is_forest(params) and starts_from_transformed_mean(params):
+        return (
+            f"With boosting='rf' and the objective {objectives.objective_of(params)}, every tree starts from the mean label, and each worker "
+            "would take that of its own rows. Use another boosting or objective."
+        )
     return None
 
 
@@ -83,6 +87,8 @@ LIBRARY = Library(
     require_possible=_require_possible,
     require_known=require_known,
     objective_in=lambda params: own.canonical(params).get("objective"),
+    classes_in=objectives.classes_of,
+    need_of=objectives.need_of,
     ranks=objectives.ranks,
     patience_in=_patience_in,
     alone_with=_alone_with,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainlib._boosting.labels import Needs
+from trainlib.errors import DataError
 from trainlib.lightgbm._params import canonical
 
-__all__ = ["classes_of", "need_of", "objective_of", "ranks", "require_possible"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["classes_of", "need_of", "objective_of", "ranks", "require_possible", "require_share"]
 
 _RANKING = ("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart")
 _NEEDS = {
@@ -24,6 +28,10 @@ _NEEDS = {
     "tweedie": Needs.NOT_NEGATIVE,
     "gamma": Needs.POSITIVE,
 }
+
+
+_SUMS_POSITIVE = ("poisson", "tweedie")
+"""Those with which LightGBM ends if all labels of a worker are 0."""
 
 
 def objective_of(params: dict[str, Any]) -> str:
@@ -44,6 +52,21 @@ def ranks(params: dict[str, Any]) -> bool:
 def need_of(params: dict[str, Any]) -> str | None:
     """What labels have to be, or None if any will do."""
     return _NEEDS.get(objective_of(params))
+
+
+def require_share(params: dict[str, Any], labels: np.ndarray, where: str) -> None:
+    """Raise a DataError if an objective cannot begin with a worker's labels, although all of them are allowed.
+
+    Args:
+        params: LightGBM's parameters.
+        labels: This worker's labels.
+        where: Whose they are, in words.
+    """
+    if objective_of(params) in _SUMS_POSITIVE and not labels.any():
+        raise DataError(
+            f"the objective {objective_of(params)} needs labels above 0 on every worker, but {where} are all 0. Shuffle the rows, use fewer "
+            "workers, or choose another objective"
+        )
 
 
 def require_possible(params: dict[str, Any]) -> None:

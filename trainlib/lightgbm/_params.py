@@ -6,7 +6,7 @@ from typing import Any
 
 from trainlib.errors import InvalidArgumentError
 
-__all__ = ["ALIASES", "canonical", "is_forest", "require_free"]
+__all__ = ["ALIASES", "canonical", "is_forest", "is_on", "require_free"]
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "bin_construct_sample_cnt": ("subsample_for_bin",),
@@ -51,6 +51,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "weight_column": ("weight",),
 }
 
+_YES = ("true", "1", "+", "yes", "t")
 _NAMES = {alias: name for name, aliases in ALIASES.items() for alias in aliases}
 _WORKERS = "trainlib connects the workers. Leave it out: ScalingConfig(num_workers=...) says how many there are"
 _INSTEAD = {
@@ -98,6 +99,16 @@ def is_forest(params: dict[str, Any]) -> bool:
         (True, False)
     """
     return canonical(params).get("boosting") in ("rf", "random_forest")
+
+
+def is_on(params: dict[str, Any], name: str, default: bool) -> bool:
+    """Whether a parameter says yes, in any of the ways in which LightGBM may be told so.
+
+    Example:
+        >>> is_on({"linear_trees": "+"}, "linear_tree", False), is_on({}, "boost_from_average", True)
+        (True, True)
+    """
+    return str(canonical(params).get(name, default)).lower() in _YES
 
 
 def require_free(params: dict[str, Any]) -> None:

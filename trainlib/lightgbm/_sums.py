@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from trainlib.lightgbm import _desk as desk
+from trainlib._boosting.exchange import ExchangeBytes, exchange
 
 __all__ = ["add_up"]
 
 
-def add_up(numbers: Sequence[float]) -> list[float]:
+def add_up(numbers: Sequence[float], by: ExchangeBytes = exchange) -> list[float]:
     """The sums of these numbers over all ranks, which have to call this equally often. All ranks get the same ones, to the last bit.
 
     Raises:
@@ -18,5 +18,5 @@ def add_up(numbers: Sequence[float]) -> list[float]:
         TimeoutError: another rank does not come.
     """
     packing = struct.Struct(f"{len(numbers)}d")
-    everyones = [packing.unpack(each) for each in desk.exchange(packing.pack(*numbers))]
+    everyones = [packing.unpack(each) for each in by(packing.pack(*numbers))]
     return [sum(each) for each in zip(*everyones, strict=True)]

@@ -26,6 +26,7 @@ __all__ = [
     "require_scorable",
     "require_scoring",
     "scorers_by_name",
+    "usual_score",
     "whole_datasets",
 ]
 
@@ -99,7 +100,7 @@ def merged_fit_params(given: Any, more: Mapping[str, Any], own: Iterable[str]) -
     for name in more:
         if close := difflib.get_close_matches(name, list(own), n=1, cutoff=0.8):
             raise InvalidArgumentError(
-                f"SklearnTrainer has no argument {name!r}. Do you mean {close[0]!r}? Arguments of fit() go into fit_params"
+                f"SklearnTrainer has no argument {name!r}. Did you mean {close[0]!r}? Arguments of fit() go into fit_params"
             )
         if name in (given or {}):
             raise ValueError(f"{name} is passed twice: as an argument, and in fit_params")
@@ -139,7 +140,7 @@ def require_label_if_needed(label: Any, estimator: Any, fit_params: Mapping[str,
     labels = _labels_argument(estimator)
     is_given = labels is not None and labels.name in fit_params
     is_required = labels is not None and labels.default is labels.empty
-    if not is_given and (is_required or _is_supervised(estimator)):
+    if not is_given and (is_required or usual_score(estimator) is not None):
         raise InvalidArgumentError(
             f"label_column is missing, but {type(estimator).__name__} learns from labels. Pass the name of the column to predict, e.g. "
             "label_column='target'"
@@ -153,11 +154,24 @@ def _labels_argument(estimator: Any) -> inspect.Parameter | None:
     return taken[1] if len(taken) > 1 else None
 
 
-def _is_supervised(estimator: Any) -> bool:
+def usual_score(estimator: Any) -> str | None:
+    """What an estimator's own score is called. None if scikit-learn cannot tell, because it is neither a classifier nor a regressor, or has no tags.
+
+    Example:
+        >>> from sklearn.cluster import KMeans
+        >>> from sklearn.linear_model import LinearRegression, LogisticRegression
+        >>> [usual_score(each) for each in (LogisticRegression(), LinearRegression(), KMeans())]
+        ['accuracy', 'r2', None]
+    """
     from sklearn.base import is_classifier, is_regressor
 
-    # Without tags, scikit-learn cannot tell what an estimator is.
-    return hasattr(estimator, "__sklearn_tags__") and (is_classifier(estimator) or is_regressor(estimator))
+    if not _has_tags(estimator):
+        return None
+    return "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else None
+
+
+def _has_tags(estimator: Any) -> bool:
+    return hasattr(estimator, "__sklearn_tags__")
 
 
 def scorers_by_name(scoring: Any) -> Any:
@@ -224,20 +238,21 @@ def _scorers(scoring: Any) -> list[Any]:
     return list(scoring) if isinstance(scoring, (list, tuple, set)) else [scoring]
 
 
-def require_scorable(datasets: Mapping[str, Any], estimator: Any, label: str | None, scoring: Any) -> None:
-    """Raise a ValueError if there are datasets to score, but nothing that could score them without labels."""
+def require_scorable(datasets: Mapping[str, Any], estimator: Any, label: str | None, scoring: Any, cv: Any) -> None:
+    """Raise a ValueError if there are datasets or folds to score, but nothing that could score them, perhaps for lack of labels."""
     others = [name for name in datasets if name != "train"]
-    if not others or label is not None:
+    if not others and cv is None:
         return
-    if named := [each for each in _scorers(scoring) if isinstance(each, str)]:
+    if scoring is None and not callable(getattr(estimator, "score", None)):
+        why = f"datasets has {', '.join(map(repr, others))}" if others else f"cv is {cv!r}"
+        raise ValueError(
+            f"{why}, but {type(estimator).__name__} has no score() to score it with. Leave it out, or pass scoring, a function of "
+            "estimator, rows and labels"
+        )
+    if label is None and (named := [each for each in _scorers(scoring) if isinstance(each, str)]):
         raise ValueError(
             f"scoring names {named[0]!r}, which compares predictions with labels, and there is no label_column. Pass label_column, or "
             "functions of estimator, rows and labels as scoring"
-        )
-    if scoring is None and not callable(getattr(estimator, "score", None)):
-        raise ValueError(
-            f"datasets has {', '.join(map(repr, others))}, but {type(estimator).__name__} has no score() to score it with. Leave it out, "
-            "or pass scoring, a function of estimator, rows and labels"
         )
 
 
@@ -257,10 +272,7 @@ def require_classes(labels: Any, estimator: Any, label: str, where: str) -> None
         label: Their column.
         where: Their dataset.
     """
-    from sklearn.base import is_classifier
-
-    # Without tags, scikit-learn cannot tell what an estimator is.
-    if labels.dtype.kind != "f" or not hasattr(estimator, "__sklearn_tags__") or not is_classifier(estimator):
+    if labels.dtype.kind != "f" or usual_score(estimator) != "accuracy":
         return
     values = labels.to_numpy("float64")  # columns of Arrow's have no remainders
     fractions = values[values % 1 != 0]
@@ -305,12 +317,17 @@ def one_process(given: Any) -> ScalingConfig:
     )
 
 
-def require_cv(cv: Any) -> None:
-    """Raise an InvalidArgumentError for what says nothing about folds."""
+def require_cv(cv: Any, estimator: Any) -> None:
+    """Raise an InvalidArgumentError for what says nothing about folds, or if scikit-learn does not cross-validate such an estimator."""
     is_number = isinstance(cv, int) and not isinstance(cv, bool)
     if is_number and cv < 2:
         raise InvalidArgumentError(f"cv is {cv}: pass 2 folds or more, or leave it out for no cross-validation")
     has_splits = callable(getattr(cv, "split", None)) and not isinstance(cv, (str, bytes))
+    if cv is not None and not _has_tags(estimator):
+        raise InvalidArgumentError(
+            f"scikit-learn cannot cross-validate {type(estimator).__name__}, because it has no tags that tell what it is for. Derive it from "
+            "sklearn.base.BaseEstimator, or leave cv out"
+        )
     if cv is None or is_number or has_splits or isinstance(cv, (list, tuple)):
         return
     raise InvalidArgumentError(

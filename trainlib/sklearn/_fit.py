@@ -11,7 +11,7 @@ from trainlib._boosting.arguments import require_column
 from trainlib._boosting.rounds import threads
 from trainlib._serving.arrays import has_arrays, without_arrow
 from trainlib.errors import DataError
-from trainlib.sklearn._arguments import require_classes, scorers_by_name
+from trainlib.sklearn._arguments import require_classes, scorers_by_name, usual_score
 from trainlib.sklearn._checkpoint import SklearnCheckpoint
 from trainlib.sklearn._served import features_of
 
@@ -136,12 +136,13 @@ def _cross_validated(
     import numpy as np
     from sklearn.model_selection import cross_validate
 
+    scorers = scorers_by_name(config.get("scoring"))
     found = cross_validate(
         estimator,
         rows,
         labels,
         groups=groups,
-        scoring=scorers_by_name(config.get("scoring")),
+        scoring=scorers if labels is not None else _without_labels(scorers),
         cv=config["cv"],
         n_jobs=jobs,
         params=fit_params or None,
@@ -156,13 +157,21 @@ def _cross_validated(
     }
 
 
+def _without_labels(scorers: Any) -> Any:
+    """Scorers for cross-validation that are given None for labels, as on datasets. scikit-learn would call them with two arguments."""
+    if callable(scorers):
+        return lambda estimator, rows: scorers(estimator, rows, None)
+    if isinstance(scorers, Mapping):
+        return {name: _without_labels(each) for name, each in scorers.items()}
+    return scorers
+
+
 def _scored(estimator: Any, name: str, label: str | None, scoring: Any) -> dict[str, Any]:
     """The scores on a dataset: under its name as in Ray's guides, and as ``<dataset>-<scorer>``."""
     rows, labels = _split(_read(name).drop(columns=[_GROUPS], errors="ignore"), label, name)
     begun = time.perf_counter()
-    scores = _scores(estimator, rows, labels, scoring)
+    scores, is_single = _scores(estimator, rows, labels, scoring)
     taken = time.perf_counter() - begun
-    is_single = not isinstance(scoring, Mapping) and len(scores) == 1
     under = {"score" if is_single else scorer: value for scorer, value in scores.items()}
     return {
         **{f"{name}-{scorer}": value for scorer, value in scores.items()},
@@ -170,21 +179,20 @@ def _scored(estimator: Any, name: str, label: str | None, scoring: Any) -> dict[
     }
 
 
-def _scores(estimator: Any, rows: Any, labels: Any, scoring: Any) -> dict[str, float]:
-    """Scores by the names of their scorers."""
-    from sklearn.base import is_classifier, is_regressor
+def _scores(estimator: Any, rows: Any, labels: Any, scoring: Any) -> tuple[dict[str, float], bool]:
+    """Scores by the names of their scorers, and whether it is one that is simply called the score."""
     from sklearn.metrics import get_scorer
 
     if scoring is None:
-        usual = "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"
-        return {usual: float(estimator.score(rows, labels))}
+        return {usual_score(estimator) or "score": float(estimator.score(rows, labels))}, True
     if callable(scoring):
         found = scoring(estimator, rows, labels)
         if isinstance(found, Mapping):
-            return {str(name): float(value) for name, value in found.items()}
-        return {getattr(scoring, "__name__", "score"): float(found)}
+            return {str(name): float(value) for name, value in found.items()}, False
+        return {getattr(scoring, "__name__", "score"): float(found)}, True
     named = {scoring: scoring} if isinstance(scoring, str) else scoring
-    return {
+    scores = {
         name: float((each if callable(each) else get_scorer(each))(estimator, rows, labels))
         for name, each in named.items()
     }
+    return scores, isinstance(scoring, str)

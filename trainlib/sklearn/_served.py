@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainlib._serving.arrays import as_array, has_arrays, without_arrow
+from trainlib._serving.arrays import as_array, has_arrays, with_numbers, without_arrow
 from trainlib._serving.preprocessing import unpickled
 
 if TYPE_CHECKING:
@@ -35,8 +35,12 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
     if not hasattr(estimator, "predict"):
         raise ValueError(f"this checkpoint cannot predict: {type(estimator).__name__} has no predict()")
 
+    # Those of scikit-learn make numbers of None by themselves.
+    wants_numbers = type(estimator).__module__.partition(".")[0] in ("lightgbm", "xgboost")
+
     def predict(rows: pd.DataFrame) -> Any:
-        return estimator.predict(features_of(without_arrow(rows), getattr(estimator, "feature_names_in_", None)))
+        features = features_of(without_arrow(rows), getattr(estimator, "feature_names_in_", None))
+        return estimator.predict(with_numbers(features) if wants_numbers and hasattr(features, "columns") else features)
 
     return predict
 

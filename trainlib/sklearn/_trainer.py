@@ -109,7 +109,7 @@ class SklearnTrainer(DataParallelTrainer):
         arguments.require_fit_params(fit_params, estimator)
         arguments.require_label_if_needed(label_column, estimator, fit_params)
         arguments.require_scoring(scoring)
-        arguments.require_cv(cv)
+        arguments.require_cv(cv, estimator)
         for switch in _SWITCHES:
             if given[switch] is not None and not isinstance(given[switch], bool):
                 raise InvalidArgumentError(f"{switch} is {given[switch]!r}: pass True or False")
@@ -122,7 +122,7 @@ class SklearnTrainer(DataParallelTrainer):
             require_label(label_column, (datasets or {}) if preprocessor is None else {}, name)
             if preprocessor is None:  # which may make the column, or classes
                 arguments.require_classes_in_frame((datasets or {})["train"], estimator, label_column)
-        arguments.require_scorable(datasets or {}, estimator, label_column, scoring)
+        arguments.require_scorable(datasets or {}, estimator, label_column, scoring, cv)
         if resume_from_checkpoint is not None:
             raise ValueError(
                 f"{name} cannot start from a checkpoint: scikit-learn fits from the beginning. Leave resume_from_checkpoint out"

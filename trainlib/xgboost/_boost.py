@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib._boosting.arguments import given_params
 from trainlib._boosting.categories import categories_in, encoded, united
-from trainlib._boosting.columns import agreed, in_order
+from trainlib._boosting.columns import with_equal_columns
 from trainlib._boosting.early_stopping import EarlyStopping
-from trainlib._boosting.labels import require_fit
+from trainlib._boosting.exchange import ExchangeBytes, exchange, exchange_json
 from trainlib._boosting.rounds import Rounds, threads
 from trainlib._boosting.table import LabelledTable, read_tables
 from trainlib.checkpoint import Checkpoint
 from trainlib.errors import DataError
-from trainlib.xgboost import _objectives as objectives
 from trainlib.xgboost._bins import max_bin_of
 from trainlib.xgboost._checkpoint import XGBoostCheckpoint
 from trainlib.xgboost._library import LIBRARY
@@ -43,7 +43,7 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     from trainlib.xgboost._rounds import ReportRounds
 
     LIBRARY.require_known_here(config["params"])  # where the package may be another version than the trainer's
-    params = dict(config["params"])
+    params = given_params(config["params"])
     params.setdefault("nthread", params.pop("n_jobs", threads()))
     given = config.get("dmatrix_params") or {}
     if (bins := max_bin_of(params, given)) is not None:
@@ -55,10 +55,10 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     if not rounds.left:
         return {}
     begun = time.perf_counter()
-    tables = _read(config)
+    tables = read_tables(config, LIBRARY)
     read = time.perf_counter()
     waited = sum(table.waited_s for table in tables.values())
-    tables = _with_equal_categories(_with_equal_columns(tables), starts_from)
+    tables = _with_equal_categories(with_equal_columns(tables, exchange), starts_from, exchange)
     matrices = _matrices(tables, params, given)
     built = time.perf_counter()
     # XGBoost writes metrics into one line, and finds no dataset again in it whose name has a dash, a space or a colon.
@@ -80,40 +80,20 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _read(config: dict[str, Any]) -> dict[str, LabelledTable]:
-    params, label = config["params"], config["label_column"]
-    tables = read_tables(label, config.get("dmatrix_params") or {}, LIBRARY)
-    for name, table in tables.items():
-        where, objective = f"the label {label!r} of the dataset {name!r}", str(params.get("objective"))
-        require_fit(table.labels, objectives.need_of(params), objective, params.get("num_class"), where)
-    return tables
-
-
-def _with_equal_columns(tables: dict[str, LabelledTable]) -> dict[str, LabelledTable]:
-    """The tables with their features in the order of rank 0."""
-    return in_order(tables, agreed(_of_all_ranks(tables["train"].features.column_names)))
-
-
-def _of_all_ranks(mine: Any) -> list[Any]:
-    """What each rank has."""
-    from xgboost import collective
-
-    return [collective.broadcast(mine, rank) for rank in range(collective.get_world_size())]
-
-
 def _with_equal_categories(
-    tables: dict[str, LabelledTable], starts_from: xgboost.Booster | None
+    tables: dict[str, LabelledTable], starts_from: xgboost.Booster | None, exchange: ExchangeBytes
 ) -> dict[str, LabelledTable]:
     """The tables with one code for each category, on all ranks and in all datasets. XGBoost compares the codes of ranks as they are.
 
     Args:
         tables: This rank's rows, by dataset.
         starts_from: The model that the training goes on from. Its categories keep their codes.
+        exchange: Brings the ranks' categories together.
 
     Raises:
         DataError: there are categories that this model does not know.
     """
-    everyones = united(_of_all_ranks(categories_in(table.features for table in tables.values())))
+    everyones = united(exchange_json(categories_in(table.features for table in tables.values()), exchange))
     kept = categories_of(starts_from) if starts_from is not None else {}
     for name, known in ((name, values.tolist()) for name, values in kept.items() if values is not None):
         if new := [each for each in everyones.get(name, ()) if each not in known]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from trainlib._boosting.exchange import connect, leave
 from trainlib._execution.backend import Backend, BackendConfig
 from trainlib._execution.network import addresses_of, listening_sockets, narrow_listeners
 from trainlib._execution.waiting import gather
@@ -60,6 +61,7 @@ class XGBoostBackend(Backend):
             ],
             timeout=timeout_s,
         )
+        connect(worker_group, addresses, timeout_s)
 
     def on_shutdown(self, worker_group: WorkerGroup, backend_config: BackendConfig) -> None:
         worker_group.execute(_forget)
@@ -88,6 +90,7 @@ def _tell(joining: dict[str, Any], address: str) -> None:
 def _forget() -> None:
     global _joining, _tracker
     _joining = None
+    leave()
     if _tracker is not None:
         _tracker.free()
         _tracker = None

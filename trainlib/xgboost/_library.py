@@ -40,9 +40,9 @@ def _alone_with(params: dict[str, Any]) -> str | None:
     if params.get("booster") == "gblinear":
         return "With booster='gblinear', each worker would train a model of its own rows. Use another booster."
     if params.get("tree_method") == "exact":
-        return "XGBoost has tree_method='exact' for one process only. Use 'hist' or 'approx'."
+        return "XGBoost supports tree_method='exact' in a single process only. Use 'hist' or 'approx'."
     if "grow_colmaker" in str(params.get("updater")).split(","):
-        return "XGBoost has the updater 'grow_colmaker' for one process only. Use 'grow_quantile_histmaker' or 'grow_histmaker'."
+        return "XGBoost supports the updater 'grow_colmaker' in a single process only. Use 'grow_quantile_histmaker' or 'grow_histmaker'."
     if params.get("objective") == "survival:cox":
         return (
             "The objective 'survival:cox' compares rows with each other, and each worker would compare its own rows. Use "
@@ -93,6 +93,8 @@ LIBRARY = Library(
     require_possible=_require_possible,
     require_known=require_known,
     objective_in=lambda params: params.get("objective"),
+    classes_in=lambda params: params.get("num_class"),
+    need_of=objectives.need_of,
     ranks=lambda params: str(params.get("objective")).startswith("rank:"),
     alone_with=_alone_with,
     require_consistent=_require_consistent,

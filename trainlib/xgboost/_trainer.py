@@ -79,7 +79,7 @@ class XGBoostTrainer(BoostedTreesTrainer):
             num_boost_round: how many rounds the model has in the end, with those of a checkpoint that it goes on from. Default: 10.
             dmatrix_params: arguments for the matrix of a dataset, by its name, e.g. ``{"train": {"weight": "w"}}``. ``weight``,
                 ``base_margin``, ``label_lower_bound``, ``label_upper_bound`` and ``qid``, the query that a row belongs to, name
-                columns, which then are features of no dataset. With ``qid`` there is one worker: others would split queries. What is
+                columns, which are not used as features then. With ``qid`` there is one worker: others would split queries. What is
                 ``missing`` in ``train`` is so for a served model, too.
             early_stopping_rounds: the training ends when the last metric of the last dataset has not improved for so many rounds.
                 The model has all rounds, and knows its ``best_iteration``, with which it is served. The last report has the metrics of

@@ -173,14 +173,23 @@ def test_parameters_of_xgboost_that_the_trainer_cannot_take(params, message):
             {"booster": "gblinear"},
             "each worker would train a model of its own rows. Use another booster",
         ),
-        (XGBoostTrainer, {"tree_method": "exact"}, "for one process only. Use 'hist' or 'approx'"),
-        (XGBoostTrainer, {"updater": "grow_colmaker,prune"}, "for one process only. Use 'grow_quantile_histmaker' or"),
+        (XGBoostTrainer, {"tree_method": "exact"}, "in a single process only. Use 'hist' or 'approx'"),
+        (
+            XGBoostTrainer,
+            {"updater": "grow_colmaker,prune"},
+            "in a single process only. Use 'grow_quantile_histmaker' or",
+        ),
         (XGBoostTrainer, {"objective": "survival:cox"}, "each worker would compare its own rows. Use 'survival:aft'"),
         (XGBoostTrainer, {"objective": "survival:cox", "eval_metric": "rmse"}, "compare its own rows"),
         (XGBoostTrainer, {"eval_metric": "cox-nloglik"}, "each worker would compare its own rows. Use another metric"),
         (XGBoostTrainer, {"eval_metric": ["rmse", "cox-nloglik"]}, "Use another metric"),
         (LightGBMTrainer, {"linear_trees": True}, "each worker would fit the leaves to its own rows. Leave it out"),
         (LightGBMTrainer, {"linear_tree": "true"}, "each worker would fit the leaves to its own rows"),
+        (
+            LightGBMTrainer,
+            {"boosting": "rf", "objective": "poisson", "bagging_freq": 1, "bagging_fraction": 0.5},
+            "every tree starts from the mean label, and each worker would take that of its own rows",
+        ),
     ],
 )
 def test_what_several_workers_cannot_train_together(trainer, params, message):
@@ -188,6 +197,15 @@ def test_what_several_workers_cannot_train_together(trainer, params, message):
         trainer(**{**GOOD, "params": params}, scaling_config=ScalingConfig(num_workers=2))
     trainer(**{**GOOD, "params": params}).inspect_arguments()
     LightGBMTrainer(**{**GOOD, "params": {"linear_tree": False}}, scaling_config=ScalingConfig(num_workers=2))
+
+
+@BOTH
+def test_a_parameter_that_is_none_means_nothing(trainer):
+    """As to the libraries themselves: ``XGBClassifier().get_params()`` is full of them."""
+    given = dict.fromkeys(("max_depth", "max_bin", "num_threads", "n_jobs", "tree_method", "objective", "verbosity"))
+    made = trainer(**{**GOOD, "params": {**given, "learning_rate": 0.1}})
+    made.inspect_arguments()
+    assert made.train_loop_config["params"] == {"learning_rate": 0.1}
 
 
 def test_names_of_columns_are_those_of_the_datasets():

@@ -103,7 +103,9 @@ def test_metrics_are_chosen_renamed_and_changed_as_rays_callback_does(alone, cal
     train(callback({"loss": metric}, results_postprocessing_fn=lambda found: {**found, "is_small": 1}), 1)
     assert [list(metrics) for metrics, _ in alone.reports] == [[metric], [metric], ["loss", "is_small"]]
     assert [checkpoint is not None for _, checkpoint in alone.reports] == [False, True, True]
-    with pytest.raises(InvalidArgumentError, match=f"is to report 'loss', but '{metric}', 'train-.*' was measured"):
+    with pytest.raises(
+        InvalidArgumentError, match=f"asked to report 'loss', but the metrics are '{metric}', 'train-.*'. A metric is"
+    ):
         train(callback(metrics=["loss"]), 1)
 
 

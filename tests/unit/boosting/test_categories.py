@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +12,15 @@ import xgboost
 from xgboost import collective
 from xgboost.tracker import RabitTracker
 
+from tests.unit.boosting.two_ranks import alone, by_two_ranks
 from trainlib._boosting.categories import categories_in, encoded, united
+from trainlib._boosting.columns import with_equal_columns
+from trainlib._boosting.exchange import ExchangeBytes
 from trainlib._boosting.table import LabelledTable
 from trainlib._serving.checkpoints import loader_of
 from trainlib.errors import DataError
 from trainlib.xgboost import XGBoostCheckpoint
-from trainlib.xgboost._boost import _matrices, _with_equal_categories, _with_equal_columns
+from trainlib.xgboost._boost import _matrices, _with_equal_categories
 
 RNG = np.random.default_rng(0)
 CITIES = RNG.choice(["Ulm", "Bonn", "Kiel", "Rom"], size=400)
@@ -63,9 +65,8 @@ def test_all_datasets_have_the_sorted_union_of_all_categories():
 def test_ranks_that_have_seen_different_categories_train_the_model_of_one_process():
     tracker = RabitTracker(n_workers=2, host_ip="127.0.0.1", sortby="task")
     tracker.start()
-    trained: dict[int, xgboost.Booster] = {}
 
-    def train(rank: int) -> None:
+    def train(rank: int, exchange: ExchangeBytes) -> xgboost.Booster:
         collective.init(**tracker.worker_args(), dmlc_task_id=str(rank))
         read = {"train": table_of(CITIES[SHARES[rank]])}
         if rank == 0:  # what another dataset has counts too
@@ -74,21 +75,18 @@ def test_ranks_that_have_seen_different_categories_train_the_model_of_one_proces
             read["valid"] = table_of(np.array(["Kiel", "Kiel"]), "valid")
         # Blocks of a dataset may have their columns in different orders.
         read = {name: with_zeros(table, place=rank) for name, table in read.items()}
-        made = _matrices(_with_equal_categories(_with_equal_columns(read), None), PARAMS, {})
+        made = _matrices(_with_equal_categories(with_equal_columns(read, exchange), None, exchange), PARAMS, {})
         assert made["train"].feature_names == ["zero", "city"]
         evals = [(each, name) for name, each in made.items()]
-        trained[rank] = xgboost.train(PARAMS, made["train"], 4, evals=evals, verbose_eval=False)
+        model = xgboost.train(PARAMS, made["train"], 4, evals=evals, verbose_eval=False)
         collective.finalize()
+        return model
 
-    ranks = [threading.Thread(target=train, args=(rank,)) for rank in range(2)]
-    for each in ranks:
-        each.start()
-    for each in ranks:
-        each.join(60)
+    trained = by_two_ranks(train)
     tracker.free()
     bare = xgboost.DMatrix(pd.DataFrame({"city": pd.Categorical(CITIES)}), LABELS, enable_categorical=True)
     expected = xgboost.train(PARAMS, bare, 4).predict(bare)
-    for model in trained.values():
+    for model in trained:
         with XGBoostCheckpoint.from_model(model).as_directory() as folder:
             predict = loader_of("xgboost")(folder)
         np.testing.assert_allclose(predict(pd.DataFrame({"city": CITIES, "zero": 0.0})), expected, atol=1e-5)
@@ -96,10 +94,10 @@ def test_ranks_that_have_seen_different_categories_train_the_model_of_one_proces
 
 
 def test_a_training_that_goes_on_from_a_model_keeps_its_categories():
-    read = _with_equal_categories({"train": table_of(CITIES)}, None)
+    read = _with_equal_categories({"train": table_of(CITIES)}, None, alone)
     model = xgboost.train(PARAMS, _matrices(read, PARAMS, {})["train"], 2)
     fewer = CITIES[CITIES != "Bonn"]
-    again = _with_equal_categories({"train": table_of(fewer)}, model)
+    again = _with_equal_categories({"train": table_of(fewer)}, model, alone)
     assert again["train"].features["city"].chunk(0).dictionary.to_pylist() == ["Bonn", "Kiel", "Rom", "Ulm"]
     more = xgboost.train(PARAMS, _matrices(again, PARAMS, {})["train"], 2, xgb_model=model)
     assert more.num_boosted_rounds() == 4
@@ -107,4 +105,4 @@ def test_a_training_that_goes_on_from_a_model_keeps_its_categories():
     with pytest.raises(
         DataError, match="the column 'city' has 'Aachen', which the model of the checkpoint does not know"
     ):
-        _with_equal_categories({"train": table_of(new)}, model)
+        _with_equal_categories({"train": table_of(new)}, model, alone)

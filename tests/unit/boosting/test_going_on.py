@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -29,9 +31,16 @@ def trained(monkeypatch):
     running.checkpoint_config = CheckpointConfig(checkpoint_frequency=3)
     session.enter(running)
 
-    def train(rounds: int, params: dict, columns: dict[str, np.ndarray], attempt: int = 1) -> lightgbm.Booster:
+    def train(
+        rounds: int,
+        params: dict,
+        columns: dict[str, np.ndarray],
+        attempt: int = 1,
+        valid: np.ndarray | None = None,
+    ) -> lightgbm.Booster:
         table = LabelledTable("train", pa.table({"a": ROWS[:, 0], "b": ROWS[:, 1]}), LABELS, columns)
-        monkeypatch.setattr(boost, "_read", lambda config: {"train": table, "valid": table})
+        other = table if valid is None else replace(table, name="valid", labels=valid)
+        monkeypatch.setattr(boost, "read_tables", lambda *_, **__: {"train": table, "valid": other})
         running.context = session.TrainContext(run_id="run", attempt=attempt)
         boost.boost_trees({"params": params, "num_boost_round": rounds, "label_column": "y"})
         return running.checkpoint.get_model()
@@ -88,6 +97,30 @@ def test_a_model_that_was_stopped_early_has_the_rounds_until_its_best_one(traine
     trained(30, {**PARAMS, "learning_rate": 0.9, "early_stopping_round": 2}, {})
     kept = trained.running.checkpoint
     assert kept.get_rounds() == kept.get_model().current_iteration()
+
+
+def test_a_model_that_was_stopped_early_predicts_as_its_best_round_was_measured(trained, monkeypatch):
+    """Although LightGBM counts its trees, of which some rounds have none."""
+    rows = np.column_stack([np.arange(60.0), np.zeros(60)])
+    monkeypatch.setitem(globals(), "ROWS", rows)
+    without_tree = 0
+    for seed in range(8):
+        noise = np.random.default_rng(seed).normal(size=(2, 60)) * 0.5
+        labels, others = (np.sin(rows[:, 0] / 9) + noise).astype("float32")
+        monkeypatch.setitem(globals(), "LABELS", labels)
+        params = {
+            **SOMETIMES_SPLIT,
+            "learning_rate": 0.4,
+            "min_data_in_leaf": 8,
+            "bagging_fraction": 0.35,
+            "seed": seed,
+        }
+        trained.running.checkpoint, trained.running.reports = None, []
+        trained(100, {**params, "metric": "l2", "early_stopping_round": 6}, {}, valid=others)
+        kept, (measured, _) = trained.running.checkpoint, trained.running.reports[-1]
+        assert np.mean((kept.get_model().predict(rows) - others) ** 2) == pytest.approx(measured["valid-l2"], abs=1e-6)
+        without_tree += kept.get_rounds() > kept.get_model().current_iteration()
+    assert without_tree > 2, "or this shows nothing"
 
 
 def test_a_forest_is_trained_anew_by_a_retry_and_each_round_is_reported_once(trained):

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from trainlib import session
+from trainlib._boosting.admission import admit
 from trainlib._boosting.rounds import threads
 from trainlib._boosting.table import LabelledTable
 from trainlib.lightgbm import _sums as sums
-from trainlib.lightgbm._door import admit
 from trainlib.lightgbm._metrics import MeanMetrics
 
 ROWS = np.random.default_rng(0).normal(size=(400, 3))

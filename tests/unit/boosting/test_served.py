@@ -85,6 +85,14 @@ def test_a_column_whose_values_are_all_missing_is_one_of_numbers(served_by, miss
     np.testing.assert_allclose(predict(asked.set_axis(range(3), axis=1)), expected, err_msg="without names")
 
 
+@BOTH
+def test_yes_and_no_may_have_gaps_in_a_request(served_by):
+    answers = RNG.choice([1.0, 0.0, np.nan], size=len(ROWS))
+    predict, expected = served_by(ROWS.assign(b=answers), LABELS)
+    as_json = [{1.0: True, 0.0: False}.get(each) for each in answers]
+    np.testing.assert_allclose(predict(ROWS.assign(b=pd.Series(as_json, dtype=object))), expected)
+
+
 def test_text_is_no_missing_number():
     for served_by in (served_by_xgboost, served_by_lightgbm):
         predict, _ = served_by(ROWS)

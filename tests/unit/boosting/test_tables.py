@@ -107,6 +107,15 @@ def test_both_libraries_rank_as_they_do_with_groups_of_their_own():
         _columns_of(uneven)
 
 
+@pytest.mark.parametrize("kind", [pa.null(), pa.string(), pa.float64()], ids=str)
+def test_a_share_whose_labels_or_weights_are_all_missing_is_told_so(kind):
+    rows = pa.table({"a": [0.0, 1.0], "y": pa.nulls(2, kind), "known": [0, 1]})
+    with pytest.raises(DataError, match="the label 'y' of the dataset 'train' is missing in 2 of the 2 rows of rank 0"):
+        labelled("train", rows, "y", {})
+    with pytest.raises(DataError, match="the weight 'y' of the dataset 'train' is missing in 2 of the 2 rows"):
+        labelled("train", rows, "known", {"weight": "y"})
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -8,12 +8,13 @@ from lightgbm import LGBMClassifier
 from pydantic import TypeAdapter, ValidationError
 from ray.data.preprocessors import UniformKBinsDiscretizer
 from sklearn.cluster import DBSCAN, KMeans
-from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import make_scorer, max_error
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from xgboost import XGBClassifier
 
 from trainlib import DataConfig, ScalingConfig, trainable, tune
 from trainlib import _rooms as rooms
@@ -52,6 +53,13 @@ class Untagged:
 
     def set_params(self, **params):
         return self
+
+    def score(self, rows, labels):
+        return 0.5
+
+
+class Unscored(Untagged):
+    score = None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +113,7 @@ class Untagged:
         ({"fit_params": [1]}, InvalidArgumentError, "fit_params is a list: pass a dict"),
         ({"weights": 3}, ValueError, r"RandomForestClassifier.fit\(\) has no argument 'weights'"),
         ({"sample_weight": 1, "fit_params": {"sample_weight": 1}}, ValueError, "sample_weight is passed twice"),
-        ({"labels_column": "y"}, InvalidArgumentError, "has no argument 'labels_column'. Do you mean 'label_column'"),
+        ({"labels_column": "y"}, InvalidArgumentError, "has no argument 'labels_column'. Did you mean 'label_column'"),
         (
             {"estimator": DBSCAN(), "label_column": None, "datasets": {"train": ROWS, "valid": ROWS}},
             ValueError,
@@ -134,6 +142,21 @@ class Untagged:
                 Untagged(),
                 LGBMClassifier(),
             )
+        ),
+        (
+            {"estimator": Untagged(), "cv": 2},
+            InvalidArgumentError,
+            "cannot cross-validate Untagged, because it has no tags",
+        ),
+        (
+            {"estimator": KMeans(2), "label_column": None, "scoring": "accuracy", "cv": 2},
+            ValueError,
+            "scoring names 'accuracy', which compares predictions with labels",
+        ),
+        (
+            {"estimator": Unscored(), "datasets": {"train": ROWS, "valid": ROWS}},
+            ValueError,
+            r"datasets has 'valid', but Unscored has no score\(\) to score it with",
         ),
         ({"scaling_config": ScalingConfig(num_workers=2)}, ValueError, r"num_workers is 2, but .* one process"),
         (
@@ -275,10 +298,42 @@ def test_a_model_predicts_from_rows_of_arrows(estimator):
     assert plain.dtypes.equals(rows.dtypes)
 
 
+@pytest.mark.parametrize("kind", [LGBMClassifier, XGBClassifier, HistGradientBoostingClassifier])
+def test_a_request_for_one_row_may_have_a_null(kind):
+    rows = pd.DataFrame({"x": [1.5, 2.5, None] * 10, "z": range(30)})
+    fitted = kind(**({"verbose": -1} if kind is LGBMClassifier else {})).fit(rows, [0, 1, 1] * 10)
+    saved = SklearnCheckpoint.from_estimator(fitted)
+    predict = _served.load(saved.path)
+    assert (
+        predict(pd.DataFrame({"x": [None], "z": [5]})).tolist() == fitted.predict(rows.iloc[[2]].assign(z=5)).tolist()
+    )
+
+
 def test_an_estimator_without_labels_scores_rows_alone():
     groups = KMeans(2, random_state=0).fit(ROWS)
-    assert _scores(groups, ROWS, None, None) == {"score": groups.score(ROWS)}
-    assert _scores(groups, ROWS, None, lambda estimator, rows, labels: len(rows))["<lambda>"] == 6
+    assert _scores(groups, ROWS, None, None) == ({"score": groups.score(ROWS)}, True)
+    assert _scores(groups, ROWS, None, with_labels) == ({"with_labels": 6.0}, True)
+    for scoring in (with_labels, {"size": with_labels}):
+        folds = _cross_validated(groups, ROWS, None, None, {"scoring": scoring, "cv": 2}, {}, 1)
+        assert folds["test_score" if callable(scoring) else "test_size"] == [3.0, 3.0], "as datasets are scored"
+
+
+def with_labels(estimator, rows, labels):
+    return len(rows)
+
+
+def test_a_score_is_called_so_on_datasets_as_in_folds():
+    fitted, rows = LogisticRegression().fit(ROWS[["x"]], ROWS["y"]), (ROWS[["x"]], ROWS["y"])
+    for scoring in (None, with_labels, "accuracy", {"size": with_labels}, lambda *_: {"size": 6.0}):
+        scores, is_single = _scores(fitted, *rows, scoring)
+        folds = _cross_validated(fitted, *rows, None, {"scoring": scoring, "cv": 2}, {}, 1)
+        assert ("test_score" in folds) is is_single
+        assert is_single or [*scores] == ["size"]
+
+
+def test_an_estimator_that_scikit_learn_cannot_tell_is_fitted_and_scored():
+    trainer = SklearnTrainer(**{**GOOD, "estimator": Untagged(), "datasets": {"train": ROWS, "valid": ROWS}})
+    assert _scores(trainer.train_loop_config["estimator"], ROWS[["x"]], ROWS["y"], None) == ({"score": 0.5}, True)
 
 
 def test_a_checkpoint_has_the_estimator(tmp_path):
@@ -300,7 +355,7 @@ def test_functions_in_a_list_name_their_metrics_in_every_attempt():
     SklearnTrainer(**GOOD, scoring=scoring)
     fitted = LogisticRegression().fit(ROWS[["x"]], ROWS["y"])
     scores = _scores(fitted, ROWS[["x"]], ROWS["y"], scorers_by_name(scoring))
-    assert scores == {"accuracy": fitted.score(ROWS[["x"]], ROWS["y"]), "profit": 7.0}
+    assert scores == ({"accuracy": fitted.score(ROWS[["x"]], ROWS["y"]), "profit": 7.0}, False)
     folds = _cross_validated(fitted, ROWS[["x"]], ROWS["y"], None, {"scoring": scoring, "cv": 3}, {}, 1)
     assert folds["test_profit"] == [7.0] * 3
     assert len(folds["test_accuracy"]) == 3

@@ -1,28 +1,37 @@
-"""Exchanges bytes between the ranks of a gang, for what LightGBM's own network has nothing to offer.
+"""Exchanges bytes between the ranks of a gang, for what the libraries' own networks do not offer.
 
-Rank 0 has a desk: the others connect to it, send what they have, and get what everyone has sent.
+LightGBM's has nothing for bytes of Python's, and XGBoost's would unpickle them, whoever has sent them. The other ranks connect to rank 0,
+which knows them by a token; it gets what each of them has, and sends all of it to everyone. Nothing is unpickled.
 """
 
 from __future__ import annotations
 
+import json
+import secrets
 import socket
 import struct
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from trainlib import session
+from trainlib._boosting.admission import admit
 from trainlib._execution.network import listen
-from trainlib.lightgbm._door import admit
+from trainlib._execution.waiting import gather
 
-__all__ = ["MOST_BYTES", "Desk", "exchange", "find_desk", "leave", "open_desk"]
+if TYPE_CHECKING:
+    from trainlib._execution.group import WorkerGroup
+
+__all__ = ["MOST_BYTES", "Exchange", "ExchangeBytes", "connect", "exchange", "exchange_json", "leave"]
 
 MOST_BYTES = 2**29
 """What all ranks together may send at once: each of them gets it all."""
+ExchangeBytes = Callable[[bytes], list[bytes]]
+"""Sends bytes to all ranks, and returns those of all ranks in their order."""
 _HEADER = struct.Struct("<IQ")
 """A rank, and how many bytes follow."""
 
 
-class Desk:
+class Exchange:
     """A rank's connections to the others. Rank 0 is connected to all, and the others to rank 0."""
 
     def __init__(self) -> None:
@@ -31,7 +40,7 @@ class Desk:
         self._peers: list[socket.socket] = []
         """On rank 0, the other ranks; on the others, rank 0."""
         self._missing = 0
-        """How many ranks have not come to the desk yet."""
+        """How many ranks rank 0 has not let in yet."""
         self._token = b""
 
     def open(self, address: str, ranks: int, token: str, timeout_s: float) -> int:
@@ -42,8 +51,8 @@ class Desk:
         self._missing, self._token = ranks - 1, token.encode()
         return int(self._listener.getsockname()[1])
 
-    def find(self, address: str, port: int, token: str, timeout_s: float) -> None:
-        """All ranks: where the desk is. Rank 0, which has it, does nothing."""
+    def join(self, address: str, port: int, token: str, timeout_s: float) -> None:
+        """Connect to rank 0. Rank 0 itself does nothing."""
         if self._listener is not None:
             return
         self.leave()
@@ -52,7 +61,7 @@ class Desk:
         connection.sendall(token.encode())
         self._peers.append(connection)
 
-    def exchange(self, rank: int, mine: bytes) -> list[bytes]:
+    def send_and_receive(self, rank: int, mine: bytes) -> list[bytes]:
         """What all ranks have sent, in their order. They have to call this equally often.
 
         Args:
@@ -95,28 +104,48 @@ class Desk:
         self._missing = 0
 
 
-_here = Desk()
+_here = Exchange()
 """This worker's."""
 
 
-def open_desk(address: str, ranks: int, token: str, timeout_s: float) -> int:
-    """See :meth:`Desk.open`."""
-    return _here.open(address, ranks, token, timeout_s)
+def connect(worker_group: WorkerGroup, addresses: Sequence[str], timeout_s: float) -> None:
+    """Let the ranks of a gang exchange bytes.
 
-
-def find_desk(address: str, port: int, token: str, timeout_s: float) -> None:
-    """See :meth:`Desk.find`."""
-    _here.find(address, port, token, timeout_s)
+    Args:
+        worker_group: The gang.
+        addresses: Those of its ranks.
+        timeout_s: How long a rank may take to answer.
+    """
+    token = secrets.token_hex(16)
+    port = worker_group.execute_single(0, _open, addresses[0], len(worker_group), token, timeout_s)
+    joining = (addresses[0], port, token, timeout_s)
+    gather(
+        [worker_group.execute_single_async(rank, _join, *joining) for rank in range(len(worker_group))],
+        timeout=timeout_s,
+    )
 
 
 def exchange(mine: bytes) -> list[bytes]:
-    """See :meth:`Desk.exchange`. A rank that is alone gets what it sends."""
-    return [mine] if session.get_world_size() == 1 else _here.exchange(session.get_world_rank(), mine)
+    """See :meth:`Exchange.send_and_receive`. A rank that is alone gets what it sends."""
+    return [mine] if session.get_world_size() == 1 else _here.send_and_receive(session.get_world_rank(), mine)
+
+
+def exchange_json(mine: Any, by: ExchangeBytes = exchange) -> list[Any]:
+    """The same for what JSON can say."""
+    return [json.loads(each) for each in by(json.dumps(mine).encode())]
 
 
 def leave() -> None:
-    """See :meth:`Desk.leave`."""
+    """See :meth:`Exchange.leave`."""
     _here.leave()
+
+
+def _open(address: str, ranks: int, token: str, timeout_s: float) -> int:
+    return _here.open(address, ranks, token, timeout_s)
+
+
+def _join(address: str, port: int, token: str, timeout_s: float) -> None:
+    _here.join(address, port, token, timeout_s)
 
 
 def _send(connection: socket.socket, parts: Sequence[tuple[int, bytes]]) -> None:
