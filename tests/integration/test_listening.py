@@ -7,6 +7,7 @@ import socket
 
 import psutil
 import pytest
+import ray
 from prefect.client.orchestration import get_client
 from ray._common.usage.usage_lib import usage_stats_enabled
 
@@ -93,6 +94,16 @@ def test_what_is_started_around_a_training_listens_on_loopback_only():
         beyond[f"{name} {process.pid}"] = [each for each in addresses if each not in ("127.0.0.1", "::1")]
     assert any(name.startswith("gcs_server") for name in beyond), beyond
     assert not any(beyond.values()), beyond
+
+
+def test_nobody_else_can_answer_on_the_ports_of_rays_agents_that_do_not_run():
+    """Ray's other processes call there, and say their token to whoever answers. A port that is only bound could be taken over."""
+    told = ray._private.worker._global_node._ray_params
+    for port in (told.metrics_agent_port, told.metrics_export_port, told.dashboard_agent_listen_port):
+        with socket.socket() as strangers:
+            strangers.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with pytest.raises(OSError, match="Address already in use"):
+                strangers.bind(("127.0.0.1", port))
 
 
 def test_usage_statistics_of_ray_prefect_and_mlflow_are_off():

@@ -57,7 +57,8 @@ def _script_of_ray() -> str:
 def _run(script: str, *arguments: str) -> None:
     """Run a script as if Python had been started with it. Nothing of Ray's modules is garbage, so they are not searched for any."""
     sys.argv = [script, *arguments]
-    sys.path[0] = str(Path(script).parent)
+    if not sys.flags.safe_path:
+        sys.path[0] = str(Path(script).parent)
     gc.disable()
     import ray  # noqa: F401
 

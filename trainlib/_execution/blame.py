@@ -16,7 +16,7 @@ import ray
 from trainlib._execution import cluster
 from trainlib._execution.carried_errors import revived
 from trainlib._execution.causes import Cause, cause_of
-from trainlib._execution.events import Failed
+from trainlib._execution.events import Failed, Finished
 from trainlib._execution.group import Member
 from trainlib._execution.missing import advice, missing_module
 from trainlib._execution.silence import inspect_process, pulse_in
@@ -75,6 +75,18 @@ def failure_of(
     failure.__cause__ = raised
     failure.raised_at = failed[rank].origin
     return failure
+
+
+def are_left_alone(
+    members: Sequence[Member], *, finished: Mapping[int, Finished], failed: Mapping[int, Failed]
+) -> bool:
+    """Whether all ranks that ``failed`` did so after another one had ended, which they may have waited for. Clocks of hosts are not compared."""
+
+    def had_ended(other: int, rank: int) -> bool:
+        is_one_host = members[other].facts.hostname == members[rank].facts.hostname
+        return not is_one_host or finished[other].at <= failed[rank].at
+
+    return all(any(had_ended(other, rank) for other in finished) for rank in failed)
 
 
 def is_hang(members: Sequence[Member], *, failed: Mapping[int, Failed], lost: Mapping[int, Exception]) -> bool:

@@ -153,7 +153,7 @@ class Conversation:
             if self._stopped_at is not None and (
                 self._none_runs or time.monotonic() - self._stopped_at > self._grace_s
             ):
-                if self._failed and not self._finished:
+                if not blame.are_left_alone(self._members, finished=self._finished, failed=self._failed):
                     raise self._failure()
                 return  # some functions still run, or failed without the others; their workers are ended with the attempt
 
@@ -295,9 +295,9 @@ class Conversation:
         """Whether the ranks were told to stop and do so at different reports.
 
         One that has made a report more may then fail in a collective, because the others have left it. That is no failure of the
-        training, if any of the others was stopped.
+        training. One that fails before any other has stopped is.
         """
-        return self._stopped_at is not None and len(self._members) > 1 and not self._plan.assignment.in_step
+        return self._stopped_at is not None and not self._plan.assignment.in_step
 
     # -- failing ------------------------------------------------------------------------------------
 

@@ -134,11 +134,13 @@ class FileSent:
 
 @dataclass(frozen=True)
 class Finished:
-    """The training function returned."""
+    """The training function returned, or was stopped."""
 
     value: bytes
     """Pickled: what it is may not be known to the receiver."""
     reports: int
+    at: float
+    """When it returned, or began to be stopped, by the clock of :attr:`Failed.at`."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,8 +28,8 @@ SPARE_CPUS = 2
 
 _NEVER_S = 10 * 365 * 24 * 3600
 
-_agents_ports: list[HeldPort] = []
-"""Those of Ray's agents, for as long as this process lives: they use them a little after Ray has started."""
+_agents_ports: list[HeldPort | socket.socket] = []
+"""Those of Ray's agents, for as long as this process lives: the one that runs uses its own a little after Ray has started."""
 
 
 def start_local() -> None:
@@ -40,12 +41,15 @@ def start_local() -> None:
     expect_one_machine()
     for port in _agents_ports:
         port.close()
-    _agents_ports[:] = [HeldPort(0) for _ in range(4)]
-    metrics, exported, requests, environments = (port.number for port in _agents_ports)
+    # Ray calls these although nobody is there, and tells its token to whoever answers. Nobody else can, as long as somebody listens.
+    unanswered = [socket.create_server((LOOPBACK, 0)) for _ in range(3)]
+    metrics, exported, requests = (int(each.getsockname()[1]) for each in unanswered)
+    environments = HeldPort(0)
+    _agents_ports[:] = [*unanswered, environments]
     given = {
         "metrics_agent_port": metrics,
         "dashboard_agent_listen_port": requests,
-        "runtime_env_agent_port": environments,
+        "runtime_env_agent_port": environments.number,
     }
     with _only_what_one_machine_needs(given):
         ray.init(
@@ -93,10 +97,10 @@ def only_loopback() -> Iterator[None]:
 
 @contextmanager
 def _only_what_one_machine_needs(given: dict[str, int]) -> Iterator[None]:
-    """Start Ray without its autoscaler, which has nothing to scale, without the process that sends workers' output to drivers,
-    which nobody reads, and without the server of its dashboard, which Ray starts for usage statistics even where there is no
-    dashboard, and without that dashboard's agent. Each takes a second of processor time at every start. Workers are started by a script
-    that does not import Ray twice.
+    """Start Ray without processes that take a second of processor time each, and workers by a script that does not import Ray twice.
+
+    What is left out: the autoscaler, which has nothing to scale; what sends the output of workers to drivers, which nobody reads; the
+    server of the dashboard, which Ray starts for statistics of usage even where there is no dashboard; and that dashboard's agent.
 
     Args:
         given: More settings of Ray's, by their names there.

@@ -8,6 +8,6 @@ import os
 import time
 
 if __name__ == "__main__":
-    raylet = os.getppid()
+    raylet = int(os.environ["RAY_RAYLET_PID"])  # it may be gone before this process has started
     while os.getppid() == raylet:
         time.sleep(0.5)

@@ -46,8 +46,8 @@ def first_free(ports: PortRange | None, bind: Callable[[int], T]) -> T:
 class HeldPort:
     """A port that is reserved until it is closed, or this process ends.
 
-    It does not listen, and lets a server of this user bind the same port: so the port is never free between being
-    reserved and being used.
+    It does not listen, and lets a server bind the same port: so the port is never free between being reserved and being used. That
+    may be another user's server: it is not for what tells a secret to whoever answers.
     """
 
     def __init__(self, port: int) -> None:

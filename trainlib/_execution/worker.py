@@ -9,6 +9,7 @@ import pickle
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,9 +141,9 @@ class Worker:
                 recording_own_seed(running),
             ):
                 value = pickle.loads(function)()
-            outcome = Finished(_portable(value), running.reports)
-        except StopTraining:
-            outcome = Finished(_portable(None), running.reports)
+            outcome = Finished(_portable(value), running.reports, time.monotonic())
+        except StopTraining as stop:
+            outcome = Finished(_portable(None), running.reports, stop.at)
         except BaseException as error:  # even SystemExit: it ends the training function, not the worker
             outcome = Failed.of(error)
         finally:

@@ -46,6 +46,11 @@ LATEST_S = 0.5
 class StopTraining(BaseException):
     """Unwinds a training function that has been stopped early. Not an Exception: nobody should catch it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = time.monotonic()
+        """When. What is unwound may take a while, and others may fail because of it meanwhile."""
+
 
 @dataclass(frozen=True)
 class Assignment:

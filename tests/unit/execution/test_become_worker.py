@@ -55,6 +55,13 @@ def test_a_worker_is_started_as_ray_starts_it(tmp_path, context, flags):
     assert ours == told_to_worker(RAYS_OWN, tmp_path, context, *flags)
 
 
+def test_a_path_that_leaves_out_the_folder_of_scripts_stays_as_it_is(tmp_path):
+    given = {"PYTHONSAFEPATH": "1", "PYTHONPATH": "/project"}
+    assert told_to_worker(become_worker.__file__, tmp_path, {}, **given) == told_to_worker(
+        RAYS_OWN, tmp_path, {}, **given
+    )
+
+
 @pytest.mark.parametrize("variables", [{}, {"OF_ANOTHER": "1"}], ids=["nothing", "variables"])
 def test_ray_is_imported_once(tmp_path, variables):
     (tmp_path / "ray.py").write_text("from pathlib import Path\nprint(file=Path(__file__).with_name('seen').open('a'))")

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from trainlib._execution.blame import failure_of
+from trainlib._execution.blame import are_left_alone, failure_of
 from trainlib._execution.causes import Cause
-from trainlib._execution.events import Failed
+from trainlib._execution.events import Failed, Finished
 from trainlib._execution.group import Member
 from trainlib._execution.origin import Origin
 from trainlib._execution.pool.idle import Kind
@@ -49,6 +49,17 @@ def test_clocks_of_hosts_are_not_compared():
 def test_no_code_is_to_blame_for_a_full_disk():
     failed = {0: raised(OSError(errno.ENOSPC, "No space left on device"), at=1.0)}
     assert blamed(["a"], failed) == (0, Cause.STORAGE)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "stopped_at", "is_excused"),
+    [("aa", 9.0, True), ("aa", 11.0, False), ("ab", 11.0, True), ("aa", None, False)],
+    ids=["after the other", "before the other", "on another host", "while the other still runs"],
+)
+def test_a_rank_that_fails_after_another_one_was_stopped_may_have_waited_for_it(hosts, stopped_at, is_excused):
+    finished = {} if stopped_at is None else {1: Finished(b"", 3, at=stopped_at)}
+    failed = {0: raised(RuntimeError("connection reset"), at=10.0)}
+    assert are_left_alone(members(*hosts), finished=finished, failed=failed) is is_excused
 
 
 def failure(error: Exception, rank: int = 1) -> TrainingFailedError:

@@ -20,9 +20,9 @@ def test_events_come_in_order_and_once():
 
 def test_a_waiting_poll_is_woken_by_an_event():
     outbox = Outbox()
-    threading.Timer(0.1, outbox.put, (Finished(b"", 0),)).start()
+    threading.Timer(0.1, outbox.put, (Finished(b"", 0, 1.0),)).start()
     started = time.monotonic()
-    assert outbox.drain(10.0) == [Finished(b"", 0)]
+    assert outbox.drain(10.0) == [Finished(b"", 0, 1.0)]
     assert time.monotonic() - started < 5.0
 
 
