@@ -29,7 +29,10 @@ SCRIPT = """
         for epoch in range(start, 6):
             session.report({"loss": config["x"] + 1 / (epoch + 1), "start": start},
                            checkpoint=Checkpoint.from_dict({"epoch": epoch}))
-            time.sleep(float((folder / "pause").read_text()))  # a space that changes is another sweep
+            pause = float((folder / "pause").read_text())  # a space that changes is another sweep
+            if pause > 1:
+                (folder / f"paused-{config['x']}").touch()
+            time.sleep(pause)
 
     if __name__ == "__main__":
         name, folder, pause = sys.argv[1:]
@@ -68,7 +71,7 @@ def test_a_signal_ends_a_whole_sweep_cleanly_and_it_goes_on(
     stacks = dict(stacks_of(name))
     assert len(stacks) == 2, "of each trial that runs"
     for text in stacks.values():
-        assert "time.sleep(float((folder" in text.partition("\nThread ")[0], text
+        assert "time.sleep(pause)" in text.partition("\nThread ")[0], text
 
     sent = time.monotonic()
     process.process.send_signal(number)
@@ -146,6 +149,7 @@ def test_a_sweep_whose_process_was_killed_is_continued(
     first.wait_for(lambda: len(started(tmp_path)) >= 4)
     # No other trial is to begin meanwhile: it would be killed before it is recorded.
     (tmp_path / "pause").write_text("60")
+    first.wait_for(lambda: len(list(tmp_path.glob("paused-*"))) == 2)
     parent = newest_run(name)
     first.wait_for(lambda: all("drawn" in run.data.params for run in children(registry, parent.info.run_id)))
 
