@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.integration.frameworks.regression import FEATURES, LEARNING_RATE, ROWS, table
+from tests.without_trainlib import predictions_without_trainlib
 from trainlib import DataParallelTrainer, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError, session
+from trainlib._prediction.model_names import find_model
+from trainlib._registry.models import promote_checkpoint
+from trainlib._registry.store import current_store
 from trainlib.errors import InvalidArgumentError
+from trainlib.flows import predict
 from trainlib.lightning import RayDDPStrategy, RayLightningEnvironment, RayTrainReportCallback, prepare_trainer
 from trainlib.torch import TorchCheckpoint, TorchTrainer
 
@@ -85,7 +91,7 @@ def trainer(*callbacks: Any, **options: Any) -> Any:
             **QUIET,
             "strategy": RayDDPStrategy(),
             "plugins": [RayLightningEnvironment()],
-            "callbacks": [RayTrainReportCallback(), *callbacks],
+            "callbacks": [RayTrainReportCallback(model=lambda module: module.layer), *callbacks],
             **options,
         }
     )
@@ -114,7 +120,7 @@ def fits(config: dict) -> list[float]:
     return model.layer.weight.detach().flatten().tolist()
 
 
-def test_gradients_are_averaged_and_metrics_and_checkpoints_recorded(curve):
+def test_gradients_are_averaged_metrics_recorded_and_the_registered_network_predicts_without_trainlib(curve, tmp_path):
     result = TorchTrainer(fits, train_loop_config={}, scaling_config=TWO).fit()
     first, second = result.returned
     assert first == second, "both ranks have the same weights"
@@ -127,6 +133,18 @@ def test_gradients_are_averaged_and_metrics_and_checkpoints_recorded(curve):
     assert isinstance(result.checkpoint, TorchCheckpoint)
     model = result.checkpoint.get_model(network(weight=0.0))
     assert model.layer.weight.detach().flatten().tolist() == first
+    assert result.checkpoint.get_model().weight.detach().flatten().tolist() == first, "the network alone"
+
+    promote_checkpoint(find_model(result.run_id).model_id, "lines")
+    rows = pd.DataFrame(table()[0], columns=[f"x{index}" for index in range(FEATURES)])
+    expected = rows.to_numpy() @ np.array(first)
+    store = {"MLFLOW_TRACKING_URI": current_store().uri}
+    elsewhere, _ = predictions_without_trainlib({"models:/lines@best": rows}, **store)
+    np.testing.assert_allclose(np.ravel(elsewhere["models:/lines@best"]), expected, rtol=1e-5)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    written = predict("models:/lines@best", str(tmp_path / "rows.parquet"), num_workers=1, storage_path=str(tmp_path))
+    predicted = pd.read_parquet([str(each) for each in Path(written.folder).glob("*.parquet")])
+    np.testing.assert_allclose(predicted["prediction_0"], expected, rtol=1e-5)
 
 
 def test_a_lost_worker_resumes_in_the_same_run_with_one_clean_curve(curve, newest_run):

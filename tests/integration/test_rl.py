@@ -140,7 +140,7 @@ def test_a_lost_env_runner_that_is_not_to_be_replaced_is_a_failed_attempt(tmp_pa
     result = trainer.copy_with(run_config=run_config.model_copy(update={"stop": stop})).fit()
     assert result.attempts == 2
     shown = "".join(capsys.readouterr())
-    assert shown.count("has no 'episode_reward_mean'. Do you mean 'env_runners/episode_return_mean'?") == 1
+    assert shown.count("has no 'episode_reward_mean'. Did you mean 'env_runners/episode_return_mean'?") == 1
     assert curve(result.run_id, "num_env_steps_sampled_lifetime") == [(step, step * BATCH) for step in range(1, 5)]
 
 

@@ -65,7 +65,7 @@ def unreported(ends_by_itself: bool, stop: Stop, result: Mapping[str, Any]) -> s
 
     Example:
         >>> print(unreported(False, {"episode_reward_mean": 150}, {"env_runners": {"episode_return_mean": 21.5}}))
-        RunConfig.stop: the first report has no 'episode_reward_mean'. Do you mean 'env_runners/episode_return_mean'? It may still be reported \
+        RunConfig.stop: the first report has no 'episode_reward_mean'. Did you mean 'env_runners/episode_return_mean'? It may still be reported \
 later; until then, it does not end this training
     """
     if ends_by_itself or stop is None or callable(stop):
@@ -75,7 +75,7 @@ later; until then, it does not end this training
     if not missing:
         return None
     meant = dict.fromkeys(found for name in missing if (found := _most_similar(name, numbers)) is not None)
-    hint = f" Do you mean {' and '.join(map(repr, meant))}?" if meant else ""
+    hint = f" Did you mean {' and '.join(map(repr, meant))}?" if meant else ""
     what, does = ("It", "it does") if len(missing) == 1 else ("They", "they do")
     return (
         f"RunConfig.stop: the first report has no {' and no '.join(map(repr, missing))}.{hint} {what} may still be reported later; until "

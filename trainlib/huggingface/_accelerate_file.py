@@ -87,7 +87,7 @@ def settings_in(given: Any) -> dict[str, Any]:
 
 
 def require_known(config: Mapping[str, Any]) -> None:
-    """Raise a ValueError if Accelerate does not know a setting. Its values are checked in the workers."""
+    """Raise a ValueError if Accelerate does not know a setting."""
     asked_about = [name for name in config if name not in _USUAL]
     if not asked_about:
         return
@@ -97,7 +97,7 @@ def require_known(config: Mapping[str, Any]) -> None:
     for name in asked_about:
         if name not in known:
             close = difflib.get_close_matches(str(name), known, n=1)
-            meant = f" Do you mean {close[0]!r}?" if close else ""
+            meant = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(
                 f"accelerate_config has {name!r}, which Accelerate does not know.{meant} `accelerate config` writes a file with what it knows"
             )
@@ -121,7 +121,7 @@ def require_usable(config: Mapping[str, Any], scaling: ScalingConfig) -> None:
         )
     if kind == "DEEPSPEED":
         _require_deepspeed(scaling)
-    if kind == "FSDP" and not scaling.use_gpu and str((config.get("fsdp_config") or {}).get("fsdp_version")) != "2":
+    if kind == "FSDP" and not scaling.use_gpu and _fsdp_version(config) != "2":
         raise ValueError(
             "accelerate_config has distributed_type: FSDP, but the workers have no GPUs. On CPUs, only the second version of FSDP "
             "works: add fsdp_config: {fsdp_version: 2}, or use ScalingConfig(use_gpu=True)"
@@ -131,6 +131,12 @@ def require_usable(config: Mapping[str, Any], scaling: ScalingConfig) -> None:
             f"accelerate_config has distributed_type: {kind}, but the workers have no GPUs. Use ScalingConfig(use_gpu=True), or "
             "leave distributed_type out"
         )
+
+
+def _fsdp_version(config: Mapping[str, Any]) -> str:
+    given = config.get("fsdp_config")
+    sharding = given if isinstance(given, Mapping) else {}
+    return str(sharding.get("fsdp_version", sharding.get("version")))
 
 
 def _require_deepspeed(scaling: ScalingConfig) -> None:

@@ -11,6 +11,7 @@ from trainlib.checkpoint import Checkpoint
 from trainlib.config import RunConfig, ScalingConfig
 from trainlib.huggingface._accelerate_file import require_known, require_usable, settings_in
 from trainlib.huggingface._accelerate_room import ROOM
+from trainlib.huggingface._accelerate_values import require_known_values
 from trainlib.huggingface._config import AccelerateConfig
 from trainlib.huggingface._trainer import as_config
 from trainlib.torch._config import TorchConfig
@@ -74,6 +75,7 @@ class AccelerateTrainer(TorchTrainer):
         if isinstance(told, AccelerateConfig):
             require_usable(told.config, self.scaling_config)
             require_known(told.config)
+            require_known_values(told.config)
 
     @classmethod
     def from_settings(cls, settings: TrainerSettings, **changes: Any) -> Self:

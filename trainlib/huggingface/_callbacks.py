@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -59,7 +60,7 @@ class ReportEachStep(TrainerCallback):
         if not metrics:
             return
         self._metrics, self._saved = {}, None
-        # Other ranks have only their parts of it, and nobody asks for theirs.
+        # Other ranks have only their parts of it, and only rank 0's checkpoint is kept.
         has_it = saved is not None and session.get_world_rank() == 0
         session.report(metrics, checkpoint=TransformersCheckpoint.from_directory(saved) if has_it else None)  # type: ignore[arg-type]
         if saved is not None:
@@ -69,16 +70,18 @@ class ReportEachStep(TrainerCallback):
 class ShareBestModel(TrainerCallback):
     """Gives all ranks the model that rank 0 has loaded with ``load_best_model_at_end``.
 
-    Rank 0 saves it, and the others, which have working directories of their own, go on with their last one. A sharded model is
-    left as it is.
+    Rank 0 saves it, and the others, which have working directories of their own, go on with their last one. For models that
+    are whole on each rank: ``prepare_trainer`` refuses sharded ones.
     """
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        is_whole = not (args.fsdp or args.deepspeed)
-        if not (args.load_best_model_at_end and is_whole and dist.is_initialized() and dist.get_world_size() > 1):
+        if not (args.load_best_model_at_end and dist.is_initialized() and dist.get_world_size() > 1):
             return
-        for tensor in model.state_dict().values():
-            dist.broadcast(tensor, src=0)
+        saved = model.state_dict(keep_vars=True)
+        # Not all of the saved state: modules may add what is no tensor. Nor buffers that are not saved: ranks may fill them differently.
+        for name, tensor in itertools.chain(model.named_parameters(), model.named_buffers()):
+            if name in saved:
+                dist.broadcast(tensor.detach(), src=0)
 
 
 class RayTrainReportCallback(TrainerCallback):

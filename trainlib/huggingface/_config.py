@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from trainlib._execution.backend import Backend, BackendConfig
 from trainlib._execution.waiting import gather
+from trainlib.huggingface._accelerate_values import without_yaml_booleans
 from trainlib.torch._config import TorchBackend, TorchConfig
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ class AccelerateConfig(_OverTorch):
         description="What a file from `accelerate config` contains. The number of processes and machines, addresses and ports "
         "in it do not count: they follow from the workers.",
     )
+
+    @field_validator("config")
+    @classmethod
+    def _read(cls, config: dict[str, Any]) -> dict[str, Any]:
+        return without_yaml_booleans(config)
 
     @property
     def backend_cls(self) -> type[Backend]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from pathlib import Path
@@ -38,12 +39,22 @@ def _shard_on_cpus() -> None:
     """Let Accelerate shard models in processes without GPUs. torch can do that, but Accelerate does not ask it to.
 
     It would keep the model whole in every process instead, without a word. What it looks at is what kind of processes they are.
+    It forgets that as soon as somebody builds ``TrainingArguments``, and looks anew: hence not once, but whenever it looks.
+    ``_state.restore`` undoes it.
     """
     from accelerate import PartialState
     from accelerate.utils import DistributedType
 
+    look: Any = PartialState.__init__
+
+    @functools.wraps(look)
+    def look_for_shards(self: Any, *args: Any, **kwargs: Any) -> None:
+        look(self, *args, **kwargs)
+        if self.distributed_type == DistributedType.MULTI_CPU:
+            self.distributed_type = DistributedType.MULTI_GPU
+
+    PartialState.__init__ = look_for_shards  # type: ignore[method-assign]
     PartialState(cpu=True)
-    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
 
 
 def _environment(config: dict[str, Any]) -> dict[str, str]:

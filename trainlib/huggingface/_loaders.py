@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,9 +21,13 @@ def prepare_trainer(trainer: Any) -> Any:
 
     A Trainer would deal out the rows of any dataset to all ranks, so that each would train on a part of its part. What
     ``session.get_dataset_shard("train").iter_torch_batches(...)`` gives is taken as it is, batch by batch; the Trainer needs
-    ``max_steps`` then, because such a dataset has no length. Other datasets are dealt out as ever. What the Trainer would
+    ``max_steps`` then, because such a dataset has no length. Other datasets are dealt out as usual. What the Trainer would
     write into MLflow by itself is left out: it would be a second run. With ``load_best_model_at_end``, all ranks have the best
     model at the end.
+
+    Raises:
+        ValueError: FSDP is asked for, but Accelerate would not shard the model; or a model is sharded and
+            ``load_best_model_at_end`` is set.
 
     Example:
         >>> import transformers
@@ -33,6 +38,7 @@ def prepare_trainer(trainer: Any) -> Any:
         ...     trainer = prepare_trainer(transformers.Trainer(model=model, args=args, train_dataset=rows))
         ...     trainer.train()
     """
+    _require_sharding(trainer)
     base = type(trainer)
 
     class ShardTrainer(base):  # type: ignore[misc, valid-type]
@@ -55,6 +61,29 @@ def prepare_trainer(trainer: Any) -> Any:
     _leave_out_mlflow(trainer)
     trainer.callback_handler.callbacks.insert(0, ShareBestModel())  # before the user's, which may evaluate the model
     return trainer
+
+
+def _require_sharding(trainer: Any) -> None:
+    """Raise a ValueError if a Trainer is to shard its model in a way that it could not, or not to the end."""
+    args = trainer.args
+    if args.world_size == 1:
+        return
+    is_asked_for = bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+    if is_asked_for and not trainer.is_fsdp_enabled:
+        raise ValueError(
+            "the transformers.Trainer asks for FSDP, but Accelerate would keep the whole model in every worker, because they have no "
+            "GPUs. On CPUs, use an AccelerateTrainer with accelerate_config={'distributed_type': 'FSDP', 'fsdp_config': "
+            "{'fsdp_version': 2}} and leave fsdp out of the TrainingArguments; or use ScalingConfig(use_gpu=True)"
+        )
+    if args.load_best_model_at_end and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
+        metric = args.metric_for_best_model
+        named = metric if metric.startswith("eval_") else f"eval_{metric}"
+        order = "max" if args.greater_is_better else "min"
+        raise ValueError(
+            f"load_best_model_at_end=True does not work with {'FSDP' if trainer.is_fsdp_enabled else 'DeepSpeed'}: each worker saves "
+            "its part of the model in a folder of its own, and none could load the whole. Leave it out. To keep the best checkpoint, "
+            f"use RunConfig(checkpoint_config=CheckpointConfig(checkpoint_score_attribute={named!r}, checkpoint_score_order={order!r}))"
+        )
 
 
 def _chosen(datasets: Any, asked_for: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainlib import session
 from trainlib.errors import InvalidArgumentError
+from trainlib.huggingface._checkpoint import model_folder
 
 if TYPE_CHECKING:
     import transformers
@@ -67,20 +68,13 @@ def _prepare(trainer: Any, make: Any) -> None:
 
 def _resume(trainer: transformers.Trainer, checkpoint: Checkpoint) -> None:
     with checkpoint.as_directory() as directory:
-        folder = _folder_in(directory)
+        folder = model_folder(Path(directory))
         if (folder / _STATE_FILE).exists():
             # The random numbers' state is read from it when the first batch is there, so it is needed until then.
             trainer.train(resume_from_checkpoint=str(folder))
             return
         _load_weights(trainer.model, folder)
     trainer.train()
-
-
-def _folder_in(directory: str) -> Path:
-    """Where the files of the Trainer are: RayTrainReportCallback puts them into a folder."""
-    from trainlib.huggingface._checkpoint import model_folder
-
-    return model_folder(Path(directory))
 
 
 def _load_weights(model: Any, folder: Path) -> None:

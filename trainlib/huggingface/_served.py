@@ -42,10 +42,12 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
       the number, for a regression;
     - of a model that generates text: ``generated_text``, if it has an encoder or is given a column of text. Without a tokenizer,
       ``generated_ids``. A model with an encoder that is given ``decoder_input_ids`` generates nothing;
-    - of any other model: its logits, or its last hidden states. If these are of each token, a row's answer has as many places as the
-      row has tokens: one array, if all rows are equally long, else a list.
+    - of a model with several logits: a column for each of them, such as ``start_logits`` and ``end_logits`` of one that answers
+      questions;
+    - of any other model: its logits, or its last hidden states.
 
-    What is answered to a row does not depend on the others.
+    Logits of each token have as many places in a row's answer as the row has tokens: one array, if all rows are equally long, else a
+    list. Columns of labels are ignored. The answer for a row does not depend on the other rows.
 
     Raises:
         ValueError: the class of the model is none of Transformers' own.
@@ -70,7 +72,7 @@ def load(folder: str) -> Callable[[pd.DataFrame], Any]:
     def predict(rows: pd.DataFrame) -> Any:
         with torch.inference_mode():
             step, text = served.at_once(rows), served.text_column(rows)
-            parts = [served.answers(rows.iloc[at : at + step], text) for at in range(0, len(rows), step)]
+            parts = [served.answers(rows.iloc[at : at + step], text, at) for at in range(0, len(rows), step)]
             return _together(parts or [served.no_answers(rows)])
 
     return predict
@@ -81,7 +83,9 @@ class _Served:
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model, self._tokenizer = model, tokenizer
-        self._known = [name for name in inspect.signature(model.forward).parameters if name != "labels"]
+        labels = _labels_of(model)
+        self._known = [name for name in inspect.signature(model.forward).parameters if name not in labels]
+        self._marks_spans = "start_positions" in labels
         self._continues = bool(model.can_generate() and not model.config.is_encoder_decoder)
         if tokenizer is not None and self._continues:
             # What is made follows the text: its end has to be there, and nothing between the two.
@@ -120,16 +124,34 @@ class _Served:
                 )
         return column
 
-    def answers(self, rows: pd.DataFrame, text: Any) -> Any:
-        """What the model says to some rows: an array, a list of the rows' arrays, or a dict of columns.
+    def answers(self, rows: pd.DataFrame, text: Any, first: int) -> Any:
+        """The answers for some rows: an array, a list of the rows' arrays, or a dict of columns.
 
         Args:
             rows: The rows.
             text: Their column of text. None: they have columns that are arguments of the model.
+            first: How many rows come before them, for errors.
+
+        Raises:
+            ValueError: a row has no tokens, or more than the model can read.
         """
+        inputs, real = self._tensors(rows, first) if self._given(rows) else self._tokenized(rows[text], first)
+        try:
+            return self._answers(rows, inputs, real)
+        except (IndexError, RuntimeError) as error:
+            # Not asked before: some models can read more tokens than their config says.
+            if _IDS in rows and (longest := self._places()):
+                for at, ids in enumerate(rows[_IDS], first):
+                    if len(ids) > longest:
+                        raise ValueError(
+                            f"there are {len(ids)} tokens in the column {_IDS!r} of row {at}, counted from 0: the model reads "
+                            f"{longest}. Cut it, or drop that row"
+                        ) from error
+            raise
+
+    def _answers(self, rows: pd.DataFrame, inputs: dict[str, Any], real: Any) -> Any:
         import torch
 
-        inputs, real = self._tensors(rows) if self._given(rows) else self._tokenized(list(rows[text]))
         if self._generates(rows):
             made = self._model.generate(**inputs, **self._limit())
             if self._continues:
@@ -137,13 +159,12 @@ class _Served:
             if self._tokenizer is None:
                 return {"generated_ids": [self._unfilled(ids) for ids in made.tolist()]}
             return {"generated_text": self._tokenizer.batch_decode(made, skip_special_tokens=True)}
-        output = self._model(**inputs)
-        logits = (output["logits"] if "logits" in output else output[0]).float()  # NumPy has no bfloat16
+        found = _logits_in(self._model(**inputs))
+        if len(found) > 1:
+            return {name: [row.tolist() for row in self._by_row(each, real)] for name, each in found.items()}
+        (logits,) = found.values()
         if not self._classifies:
-            is_by_token = real is not None and logits.ndim > 2 and logits.shape[:2] == real.shape
-            return (
-                [row[kept].numpy() for row, kept in zip(logits, real, strict=True)] if is_by_token else logits.numpy()
-            )
+            return self._by_row(logits, real)
         config = self._model.config
         if config.num_labels == 1 or config.problem_type == "regression":
             return logits.squeeze(-1).numpy()
@@ -152,8 +173,13 @@ class _Served:
         scores, labels = torch.softmax(logits, dim=-1).max(dim=-1)
         return {"label": [config.id2label[each] for each in labels.tolist()], "score": scores.tolist()}
 
+    def _by_row(self, logits: Any, real: Any) -> Any:
+        """Logits as an array, or as a list of the rows' arrays, without those of places that are filled up."""
+        is_by_token = real is not None and logits.shape[:2] == real.shape and (logits.ndim > 2 or self._marks_spans)
+        return [row[kept].numpy() for row, kept in zip(logits, real, strict=True)] if is_by_token else logits.numpy()
+
     def no_answers(self, rows: pd.DataFrame) -> Any:
-        """What the model says to no rows."""
+        """The answer for an empty table."""
         import numpy as np
 
         config = self._model.config
@@ -161,6 +187,8 @@ class _Served:
             return {"generated_ids" if self._tokenizer is None else "generated_text": []}
         if self._classifies and config.num_labels > 1 and config.problem_type in (None, "single_label_classification"):
             return {"label": [], "score": []}
+        if self._marks_spans:
+            return {"start_logits": [], "end_logits": []}
         return np.empty(0, "float32")
 
     @property
@@ -190,6 +218,11 @@ class _Served:
         return min(wanted, longest // 2) if longest else wanted
 
     def _longest(self) -> int | None:
+        """How many tokens a text is cut to. None: it is not cut."""
+        places = self._places()
+        return min(places, self._tokenizer.model_max_length) if places and self._tokenizer is not None else places
+
+    def _places(self) -> int | None:
         """How many tokens the model can read. None: any number."""
         places = getattr(self._model.config, "max_position_embeddings", None)
         if not places or places < 0:
@@ -200,15 +233,16 @@ class _Served:
             for name, module in self._model.named_modules()
             if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
         ]
-        longest = places - max(unused, default=0)
-        return min(longest, self._tokenizer.model_max_length) if self._tokenizer is not None else longest
+        return int(places) - max(unused, default=0)
 
-    def _tensors(self, rows: pd.DataFrame) -> tuple[dict[str, Any], Any]:
+    def _tensors(self, rows: pd.DataFrame, first: int) -> tuple[dict[str, Any], Any]:
         """What the model is called with, and which places of it are no filling. None: there is none."""
         import torch
 
         values = {name: [_plain(each) for each in rows[name]] for name in self._given(rows)}
         real = None
+        if _IDS in values:
+            _require_tokens([len(ids) for ids in values[_IDS]], values[_IDS], _IDS, first)
         if _IDS in values and self._is_ragged(values[_IDS]):
             lengths = [len(ids) for ids in values[_IDS]]
             real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
@@ -234,14 +268,44 @@ class _Served:
             ids = ids[:-1]
         return ids
 
-    def _tokenized(self, texts: list[str]) -> tuple[dict[str, Any], Any]:
+    def _tokenized(self, texts: pd.Series[str], first: int) -> tuple[dict[str, Any], Any]:
         longest = self._longest()
         if longest and self._continues:
             longest -= self._made_tokens()
         fitted = {"truncation": True, "max_length": longest} if longest else {}
-        inputs = self._tokenizer(texts, return_tensors="pt", padding=len(texts) > 1, **fitted)
-        real = inputs[_MASK].bool() if _MASK in inputs else None
+        given = {"return_tensors": "pt", "return_attention_mask": True, "padding": len(texts) > 1}
+        inputs = self._tokenizer(list(texts), **given, **fitted)
+        real = inputs[_MASK].bool()
+        _require_tokens(real.sum(dim=1).tolist(), texts, texts.name, first)
         return {name: tensor for name, tensor in inputs.items() if name in self._known}, real
+
+
+def _labels_of(model: Any) -> set[str]:
+    """The arguments of a model that are not known when it predicts."""
+    from transformers.utils.generic import find_labels
+
+    return {name for name in find_labels(type(model)) if not name.startswith("input_")}  # SAM's describe the points
+
+
+def _logits_in(output: Any) -> dict[str, Any]:
+    """The logits in the output of a model, or else its first part, which are hidden states. NumPy has no bfloat16."""
+    import torch
+
+    parts = output.items() if hasattr(output, "items") else ()  # a tuple, if the config says so
+    named = {name: each for name, each in parts if isinstance(each, torch.Tensor)}
+    several = {name: each for name, each in named.items() if name.endswith("_logits")}
+    found = {"logits": named["logits"]} if "logits" in named else several or {"logits": output[0]}
+    return {name: each.float() for name, each in found.items()}
+
+
+def _require_tokens(counts: list[int], given: Any, column: Any, first: int) -> None:
+    """Raise a ValueError if a row has no tokens. A model has nothing to answer then, and fails, or answers to the filling."""
+    for at, (count, each) in enumerate(zip(counts, given, strict=True), first):
+        if not count:
+            raise ValueError(
+                f"there are no tokens in the column {column!r} of row {at}, counted from 0: it is {each!r:.80}. Fill it in, or drop "
+                "that row"
+            )
 
 
 def _model_folder(folder: str) -> Path:
@@ -254,7 +318,7 @@ def _plain(value: Any) -> Any:
 
 
 def _together(parts: list[Any]) -> Any:
-    """The answers to all rows, from those to some at a time."""
+    """The answers for all rows, from those for some at a time."""
     import numpy as np
     import pandas as pd
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import transformers.trainer
+from accelerate import PartialState
 from transformers.utils import logging as transformers_logging
 
 from trainlib.torch import _state as torch_state
@@ -23,6 +25,8 @@ class HuggingFaceState:
     torch: torch_state.TorchState
     verbosity: int
     has_progress_bars: bool
+    look: Callable[..., None]
+    """What Accelerate looks at its process with. It is replaced where models are sharded on CPUs."""
 
 
 def snapshot() -> HuggingFaceState:
@@ -32,6 +36,7 @@ def snapshot() -> HuggingFaceState:
         torch_state.snapshot(),
         transformers_logging.get_verbosity(),
         transformers_logging.is_progress_bar_enabled(),
+        PartialState.__init__,
     )
 
 
@@ -39,6 +44,7 @@ def restore(state: HuggingFaceState) -> str | None:
     """Restore the settings in ``state``. Returns None, or the reason why this worker cannot be reused."""
     if (problem := torch_state.restore(state.torch)) is not None:
         return problem
+    PartialState.__init__ = state.look  # type: ignore[method-assign]
     transformers_logging.set_verbosity(state.verbosity)
     if state.has_progress_bars:
         transformers_logging.enable_progress_bar()

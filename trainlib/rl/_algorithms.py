@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from trainlib._ray_objects import described
@@ -55,7 +57,7 @@ def checked(algorithm: Any, config: Any) -> tuple[Any, dict[str, Any]]:
             _require_torch((config or {}).get(name))
         _require_known(config or {}, known, found.__name__)
         _require_new_api_stack(config or {}, known, found.__name__)
-    is_rllibs = _registered().get(found.__name__) is found
+    is_rllibs = _registered(found.__name__) is found
     return (found.__name__ if is_rllibs else found), dict(config or {})
 
 
@@ -78,9 +80,9 @@ def algorithm_class(algorithm: Any) -> Any:
     if algorithm not in known:
         by_lower_case = {name.lower(): name for name in known}
         close = difflib.get_close_matches(algorithm.lower(), by_lower_case, n=1)
-        hint = f" Do you mean {by_lower_case[close[0]]!r}?" if close else ""
+        hint = f" Did you mean {by_lower_case[close[0]]!r}?" if close else ""
         raise ValueError(f"RLlib has no algorithm {algorithm!r}. It has {', '.join(sorted(known))}.{hint}")
-    return _registered()[algorithm]
+    return _registered(algorithm)
 
 
 def require_steps(algorithm: Any, config: dict[str, Any], datasets: dict[str, Any] | None) -> None:
@@ -96,7 +98,7 @@ def require_steps(algorithm: Any, config: dict[str, Any], datasets: dict[str, An
     """
     found = algorithm_class(algorithm)
     name = found.__name__
-    named = config.get("input_", config.get("input", _SAMPLED))
+    named = _input(config)
     if datasets and named != _SAMPLED:
         raise ValueError(
             f"datasets has 'train', and config names recorded steps, too: input_ is {named!r:.80}. Pass one of them"
@@ -120,8 +122,13 @@ def learns_from_env(algorithm: Any, config: dict[str, Any], datasets: dict[str, 
     """
     found = algorithm_class(algorithm)
     is_users = not found.training_step.__module__.startswith("ray.") or config.get("env_runner_cls") is not None
-    named = config.get("input_", config.get("input", _SAMPLED))
+    named = _input(config)
     return not (is_users or datasets or named != _SAMPLED or _reads_steps(found))
+
+
+def _input(config: dict[str, Any]) -> Any:
+    """Where an algorithm's steps come from, under either of RLlib's names."""
+    return config.get("input_", config.get("input", _SAMPLED))
 
 
 def _reads_steps(found: Any) -> bool:
@@ -154,6 +161,8 @@ def algorithm_config(algorithm: Any, config: dict[str, Any], scaling: ScalingCon
     made = found.get_default_config()
     made.algo_class = found
     made.update_from_dict({name: value for name, value in config.items() if name not in _RUNNERS})
+    if callable(made.env) and not isinstance(made.env, type):
+        made.environment(_as_class(made.env))
     made.env_runners(num_env_runners=scaling.num_workers, **_resources(scaling, config))
     if offline is not None:
         # Reading reserves nothing: all CPUs may be the gang's, and Ray Data would wait for one for ever.
@@ -167,6 +176,12 @@ def algorithm_config(algorithm: Any, config: dict[str, Any], scaling: ScalingCon
     if scaling.use_gpu and "num_gpus_per_learner" not in config:
         made.learners(num_gpus_per_learner=1)
     return made
+
+
+def _as_class(function: Callable[[Any], Any]) -> type:
+    """A class whose instances are the environments that a function makes: RLlib refuses functions."""
+    name = getattr(function, "__name__", "Environment")
+    return type(name, (), {"__new__": lambda cls, context: function(context)})
 
 
 def _resources(scaling: ScalingConfig, config: dict[str, Any]) -> dict[str, Any]:
@@ -183,24 +198,12 @@ def _names() -> list[str]:
     return list(ALGORITHMS)
 
 
-class _Registered(dict[str, Any]):
-    """RLlib's own algorithms, each imported when it is asked for."""
+@cache
+def _registered(name: str) -> Any:
+    """RLlib's own algorithm of a name, imported when it is asked for. None if there is none."""
+    from ray.rllib.algorithms.registry import ALGORITHMS
 
-    def __missing__(self, name: str) -> Any:
-        from ray.rllib.algorithms.registry import ALGORITHMS
-
-        self[name] = ALGORITHMS[name]()[0]
-        return self[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in _names() else default
-
-
-_found = _Registered()
-
-
-def _registered() -> _Registered:
-    return _found
+    return ALGORITHMS[name]()[0] if name in ALGORITHMS else None
 
 
 def _require_known(config: dict[str, Any], known: Any, algorithm: str) -> None:
@@ -211,7 +214,7 @@ def _require_known(config: dict[str, Any], known: Any, algorithm: str) -> None:
     for name in config:
         if name not in names:
             close = difflib.get_close_matches(str(name), [each for each in names if not each.startswith("_")], n=3)
-            hint = f" Do you mean {' or '.join(map(repr, close))}?" if close else ""
+            hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
             raise ValueError(f"config has {name!r}, but {algorithm} has no such setting.{hint}")
 
 

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from trainlib._ray_objects import described
+from trainlib.errors import InvalidArgumentError
 from trainlib.rl._algorithms import algorithm_class, learns_from_env
 
 __all__ = ["is_registered", "require_env"]
@@ -15,7 +17,7 @@ def require_env(algorithm: Any, config: dict[str, Any], datasets: dict[str, Any]
     """Check that an algorithm has an environment if it needs one, and that there is one of that name.
 
     Only names are looked up: a class or a function makes its environment itself, and what stands before a colon, as in
-    ``"ale_py:ALE/Pong-v5"``, is imported by the env runners.
+    ``"ale_py:ALE/Pong-v5"``, is imported by the env runners. It may be installed only there, or come with a ``runtime_env``.
 
     Args:
         algorithm: The algorithm.
@@ -23,6 +25,7 @@ def require_env(algorithm: Any, config: dict[str, Any], datasets: dict[str, Any]
         datasets: The trainer's datasets.
 
     Raises:
+        InvalidArgumentError: it is neither a name nor something that makes one.
         ValueError: it lacks one, or nobody has registered it.
     """
     found = algorithm_class(algorithm)
@@ -32,7 +35,9 @@ def require_env(algorithm: Any, config: dict[str, Any], datasets: dict[str, Any]
             f"{found.__name__} learns from an environment. None was given. Pass one: config={{'env': 'CartPole-v1'}}, or a class or "
             "function that makes it"
         )
-    if not isinstance(env, str) or not env or ":" in env or "." in env:
+    if env and not isinstance(env, str) and not callable(env):
+        raise InvalidArgumentError(f"config: env is {described(env)}. Pass a name, a class or a function that makes it")
+    if not isinstance(env, str) or not env or ":" in env:
         return
     import gymnasium
     from ray.tune.registry import ENV_CREATOR, _global_registry
@@ -42,7 +47,9 @@ def require_env(algorithm: Any, config: dict[str, Any], datasets: dict[str, Any]
     # Ray's registry cannot be listed, once Ray runs, but knows what this process has registered.
     own = [name for kind, name in (*_global_registry._registered, *_global_registry._to_flush) if kind == ENV_CREATOR]
     close = difflib.get_close_matches(env, [*own, *gymnasium.registry], n=1)
-    hint = f" Do you mean {close[0]!r}?" if close else ""
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    if "." in env:
+        hint += " RLlib imports no class by its path: pass the class itself."
     raise ValueError(
         f"config: there is no environment {env!r}.{hint} Register your own with ray.tune.register_env before you make the trainer, or "
         f"name the module that registers it with gymnasium: 'my_module:{env}'"

@@ -53,7 +53,7 @@ _RECURRENT = (
 
 
 def load(folder: str) -> Callable[[pd.DataFrame], Any]:
-    """What chooses actions with the module in a folder: for each row the action that it holds for the best.
+    """What chooses actions with the module in a folder: for each row the action that it considers best.
 
     The observation is the column of arrays, if there is one, else all columns, in their order. It is flattened and normalized as it was
     while training.

@@ -49,7 +49,7 @@ class TorchCheckpoint(Checkpoint):
             model: The model. That inside of DistributedDataParallel is saved.
             preprocessor: A fitted preprocessor, to be applied before predicting.
         """
-        return cls._save(getattr(model, "module", model), preprocessor)
+        return cls._save(_unwrapped(model), preprocessor)
 
     @classmethod
     def _save(cls, what: Any, preprocessor: Preprocessor | None) -> Self:
@@ -63,6 +63,7 @@ class TorchCheckpoint(Checkpoint):
     def get_model(self, model: torch.nn.Module | None = None) -> torch.nn.Module:
         """The model. A checkpoint of a state dict needs a ``model`` to load it into.
 
+        One of Lightning's is loaded into the ``model`` that is given, its LightningModule. Without, it is the network that was saved with it.
         A checkpoint of a dict has the model, or its state dict, under the key ``model`` or ``model_weights``.
 
         Raises:
@@ -70,7 +71,7 @@ class TorchCheckpoint(Checkpoint):
         """
         import torch
 
-        saved = self._saved()
+        saved = self._saved(of_lightning=model is not None)
         if isinstance(saved, torch.nn.Module):
             return saved
         if model is None:
@@ -80,15 +81,15 @@ class TorchCheckpoint(Checkpoint):
         model.load_state_dict(_plain(saved))
         return model
 
-    def _saved(self) -> Any:
-        """The model or the state dict that is in it."""
-
+    def _saved(self, *, of_lightning: bool) -> Any:
+        """The model or the state dict that is in it: Lightning's, if there are both and it is asked for."""
         if self._data is None:
             with self.as_directory() as folder:
-                if (file := Path(folder) / FILE).exists():
-                    return self._load(file)
-                if (file := Path(folder) / LIGHTNING_FILE).exists():
-                    return self._load(file)["state_dict"]
+                whole, lightnings = Path(folder, FILE), Path(folder, LIGHTNING_FILE)
+                if lightnings.exists() and (of_lightning or not whole.exists()):
+                    return self._load(lightnings)["state_dict"]
+                if whole.exists():
+                    return self._load(whole)
         saved = self.to_dict()
         for key in KEYS:
             if key in saved:
@@ -106,6 +107,15 @@ class TorchCheckpoint(Checkpoint):
         except pickle.UnpicklingError:  # there is more in it than weights
             self.require_trust()
             return torch.load(file, weights_only=False, map_location="cpu")
+
+
+def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
+    """The model inside of what torch wraps around one. A user's own model may have a layer that is called ``module``, too."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+    is_wrapped = isinstance(model, (DataParallel, DistributedDataParallel, FullyShardedDataParallel))
+    return model.module if is_wrapped else model  # type: ignore[return-value]
 
 
 def _plain(state_dict: dict[str, Any]) -> dict[str, Any]:

@@ -26,8 +26,8 @@ LIGHTNING_FILE = "checkpoint.ckpt"
 _WHOLE = "Report a whole model, TorchCheckpoint.from_model(model)"
 _STATE_DICT = f"it holds a state dict, which are weights without the model that they belong to. {_WHOLE}"
 _LIGHTNING = (
-    f"it is a checkpoint of Lightning's, {LIGHTNING_FILE}, which holds weights without the model that they belong to. After trainer.fit(), "
-    "report the network of the module once more, on rank 0: checkpoint=TorchCheckpoint.from_model(module.network)"
+    f"it is a checkpoint of Lightning's, {LIGHTNING_FILE}, which holds weights without the model that they belong to. Let the "
+    "network be saved with them: RayTrainReportCallback(model=lambda module: module.network)"
 )
 
 

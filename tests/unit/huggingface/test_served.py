@@ -89,7 +89,7 @@ def test_a_regression_answers_with_numbers_and_a_generator_with_text(tmp_path):
     assert predict(pd.DataFrame({"input_ids": [[1, 2]]})).shape == (1, 2, len(WORDS))
 
 
-def test_what_is_answered_to_a_row_does_not_depend_on_the_others(tmp_path):
+def test_the_answer_for_a_row_does_not_depend_on_the_other_rows(tmp_path):
     TransformersCheckpoint.from_model(generator(), tokenizer(), path=tmp_path)
     predict = _served.load(str(tmp_path))
     texts = ["good", "very good film bad", "good film " * 50]  # the last one is longer than the model can read
@@ -173,6 +173,73 @@ def test_no_rows_have_no_answers(tmp_path):
     assert list(_served.load(str(tmp_path / "text"))(none)) == ["generated_text"]
     assert list(_served.load(str(tmp_path / "labels"))(none)) == ["label", "score"]
     assert _served.load(str(tmp_path / "numbers"))(none).shape == (0,)
+
+
+def finder(kind="Bert"):
+    """A model that marks where an answer begins and ends."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": len(WORDS), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BertConfig(**sizes, intermediate_size=8, max_position_embeddings=8)
+    return getattr(transformers, f"{kind}ForQuestionAnswering")(config).eval()
+
+
+def test_question_answering_has_logits_of_both_ends_whatever_labels_the_rows_have(tmp_path):
+    model = finder()
+    predict = _served.load(TransformersCheckpoint.from_model(model, tokenizer(), path=tmp_path).path)
+    rows = pd.DataFrame({"input_ids": [[4, 1, 3], [2, 1, 3]]})
+    answers = predict(rows)
+    assert answers.columns.tolist() == ["start_logits", "end_logits"]
+    expected = model(torch.tensor(rows["input_ids"].tolist()))
+    for name in answers:
+        torch.testing.assert_close(torch.tensor(answers[name].tolist()), expected[name].detach())
+    assert predict(rows.assign(start_positions=[0, 1], end_positions=[1, 1])).equals(answers)
+    ragged = predict(pd.DataFrame({"text": ["very good film", "bad"]}))
+    assert [len(row) for row in ragged["start_logits"]] == [len(row) for row in ragged["end_logits"]] == [3, 1]
+    assert list(predict(rows[:0])) == ["start_logits", "end_logits"]
+
+
+def test_a_model_of_two_tasks_answers_with_the_logits_of_both(tmp_path):
+    model = transformers.BertForPreTraining(finder().config).eval()
+    predict = _served.load(TransformersCheckpoint.from_model(model, path=tmp_path).path)
+    answers = predict(
+        pd.DataFrame({"input_ids": [[4, 1], [2]], "labels": [[4, 1], [2]], "next_sentence_label": [0, 1]})
+    )
+    assert [len(row) for row in answers["prediction_logits"]] == [2, 1]
+    assert [len(row) for row in answers["seq_relationship_logits"]] == [2, 2], "one of each row, not of each token"
+
+
+@pytest.mark.parametrize("make", [classifier, generator, lambda: translator()], ids=["labels", "text", "translation"])
+def test_a_text_or_a_row_of_no_tokens_is_named_alone_and_among_others(make, tmp_path):
+    predict = _served.load(TransformersCheckpoint.from_model(make(), tokenizer(), path=tmp_path).path)
+    for texts, row in ((["good"] * 40 + [""], 40), (["\n"], 0)):
+        with pytest.raises(
+            ValueError, match=rf"no tokens in the column 'text' of row {row}, .*: it is '.*'. Fill it in"
+        ):
+            predict(pd.DataFrame({"text": texts}))
+    with pytest.raises(ValueError, match="no tokens in the column 'input_ids' of row 1, counted from 0"):
+        predict(pd.DataFrame({"input_ids": [[1, 2], []]}))
+
+
+@pytest.mark.parametrize("make", [classifier, generator, finder], ids=["labels", "text", "span"])
+def test_tokens_that_are_too_many_are_named_with_their_row(make, tmp_path):
+    model = make()
+    places = model.config.max_position_embeddings
+    predict = _served.load(TransformersCheckpoint.from_model(model, path=tmp_path).path)
+    rows = pd.DataFrame({"input_ids": [[1]] * 40 + [[1] * (places + 1)]})
+    message = rf"{places + 1} tokens in the column 'input_ids' of row 40, .*: the model reads {places}. Cut it"
+    with pytest.raises(ValueError, match=message):
+        predict(rows)
+    assert len(predict(rows[:-1])) == 40
+
+
+def test_models_whose_places_have_no_end_read_more_tokens_than_they_were_trained_with(tmp_path):
+    torch.manual_seed(0)
+    sizes = {"vocab_size": len(WORDS), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**sizes, intermediate_size=8, max_position_embeddings=4)
+    )
+    predict = _served.load(TransformersCheckpoint.from_model(model, path=tmp_path).path)
+    assert predict(pd.DataFrame({"input_ids": [[1] * 6]})).shape == (1, 6, len(WORDS))
 
 
 def test_weights_of_half_precision_and_a_tokenizer_without_padding_are_served(tmp_path):

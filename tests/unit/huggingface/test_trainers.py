@@ -11,7 +11,7 @@ from trainlib import _rooms as rooms
 from trainlib.errors import InvalidArgumentError
 from trainlib.flows import TrainSpec
 from trainlib.huggingface import AccelerateTrainer, HuggingFaceTrainer, TransformersTrainer
-from trainlib.huggingface._launch import tell_accelerate
+from trainlib.huggingface._launch import _environment, tell_accelerate
 from trainlib.torch import TorchConfig
 from trainlib.tune import Tuner
 
@@ -168,15 +168,60 @@ def test_accelerate_takes_a_file_a_dict_or_nothing(tmp_path):
         (
             {"mixed_precison": "bf16"},
             ValueError,
-            "accelerate_config has 'mixed_precison', which Accelerate does not know. Do you mean 'mixed_precision'",
+            "accelerate_config has 'mixed_precison', which Accelerate does not know. Did you mean 'mixed_precision'",
         ),
         ({"compute_environment": "AMAZON_SAGEMAKER"}, ValueError, "The workers are those of Ray: leave it out"),
+        (
+            {"distributed_type": "FSPD"},
+            ValueError,
+            "has distributed_type: FSPD, which Accelerate does not know. Did you mean 'FSDP'.*It knows NO, MULTI_CPU",
+        ),
+        ({"distributed_type": "multi_cpu"}, ValueError, "Did you mean 'MULTI_CPU'"),
+        ({"mixed_precision": "int8"}, ValueError, "has mixed_precision: int8, .* It knows no, fp8, fp16, bf16"),
+        ({"dynamo_backend": "inductr"}, ValueError, "Did you mean 'INDUCTOR'"),
+        (
+            {"fsdp_config": {"fsdp_auto_wrap_policy": "NOPE"}},
+            ValueError,
+            "fsdp_auto_wrap_policy: NOPE, .*SIZE_BASED_WRAP",
+        ),
+        ({"fsdp_config": {"state_dict_type": "SHARDED_STATE"}}, ValueError, "Did you mean 'SHARDED_STATE_DICT'"),
+        ({"fsdp_config": {"fsdp_version": 3}}, ValueError, "fsdp_config: fsdp_version: 3, .*It knows 1, 2"),
+        ({"fsdp_config": {"fsdp_ofload_params": True}}, ValueError, "Did you mean 'fsdp_offload_params'"),
+        ({"fsdp_config": "full_shard"}, TypeError, r"fsdp_config: a str\. Expected a mapping of settings"),
     ],
     ids=str,
 )
 def test_what_accelerate_cannot_do_here_is_said_before_anything_starts(given, error, message):
     with pytest.raises(error, match=message):
         AccelerateTrainer(print, accelerate_config=given)
+
+
+def test_a_no_without_quotation_marks_is_no_boolean(tmp_path):
+    """YAML reads it as False, which Accelerate takes for neither."""
+    file = tmp_path / "a.yaml"
+    file.write_text("distributed_type: NO\nmixed_precision: no\ndebug: no\ndynamo_config: {dynamo_backend: NO}\n")
+    told = {
+        "distributed_type": "NO",
+        "mixed_precision": "no",
+        "debug": False,
+        "dynamo_config": {"dynamo_backend": "NO"},
+    }
+    trainer = AccelerateTrainer(print, accelerate_config=file)
+    assert trainer.backend_config.config == told
+    assert _environment(told)["ACCELERATE_MIXED_PRECISION"] == "no"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"mixed_precision": "BF16", "distributed_type": None, "fsdp_config": {}},
+        {"fsdp_config": {"fsdp_version": "2", "fsdp_auto_wrap_policy": "no_wrap", "offload_params": False}},
+        {"fsdp_config": {"fsdp_sharding_strategy": 1, "fsdp_activation_checkpointing_offload": False}},
+    ],
+    ids=str,
+)
+def test_what_accelerate_reads_in_another_spelling_is_taken(given):
+    AccelerateTrainer(print, accelerate_config=given)
 
 
 def test_a_worker_whose_accelerate_is_another_one_also_names_what_it_does_not_know():

@@ -25,6 +25,7 @@ from trainlib import _rooms as rooms
 from trainlib._trainer_form import form_of
 from trainlib.errors import CheckpointNotFoundError, InvalidArgumentError
 from trainlib.rl import RLCheckpoint, RLTrainer
+from trainlib.rl._algorithms import algorithm_config
 from trainlib.rl._offline import write_parquet
 from trainlib.rl._room import ROOM
 from trainlib.rl._served import why_not
@@ -57,7 +58,7 @@ class Old(PPO):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"algorithm": "PPPO"}, ValueError, r"RLlib has no algorithm 'PPPO'. It has APPO, BC, .*Do you mean 'PPO'\?"),
+        ({"algorithm": "PPPO"}, ValueError, r"RLlib has no algorithm 'PPPO'. It has APPO, BC, .*Did you mean 'PPO'\?"),
         ({"algorithm": 3}, InvalidArgumentError, "algorithm is .*: pass the name of one of RLlib's, e.g. 'PPO'"),
         ({"algorithm": None}, InvalidArgumentError, "algorithm is .*: pass the name of one of RLlib's"),
         (
@@ -139,7 +140,7 @@ class Old(PPO):
         (
             {"algorithm": "PPO", "config": {"env": "CartPole-v11"}},
             ValueError,
-            r"there is no environment 'CartPole-v11'. Do you mean 'CartPole-v1'\? Register your own with ray.tune.register_env",
+            r"there is no environment 'CartPole-v11'. Did you mean 'CartPole-v1'\? Register your own with ray.tune.register_env",
         ),
         (
             {"algorithm": "PPO", "config": {"env": "Maze"}},
@@ -149,7 +150,21 @@ class Old(PPO):
         (
             {"algorithm": "BC", "config": {**SPACES, "env": "CartPol"}, "datasets": {"train": STEPS}},
             ValueError,
-            r"no environment 'CartPol'. Do you mean 'CartPole-v1'\?",
+            r"no environment 'CartPol'. Did you mean 'CartPole-v1'\?",
+        ),
+        *(
+            (
+                {"algorithm": algorithm, "config": {**SPACES_ALONE, "env": env}, "datasets": datasets},
+                InvalidArgumentError,
+                r"config: env is a (int|CartPoleEnv)\. Pass a name, a class or a function",
+            )
+            for algorithm, datasets in (("PPO", None), ("BC", {"train": STEPS}))
+            for env in (7, CartPoleEnv())
+        ),
+        (
+            {"algorithm": "PPO", "config": {"env": "gymnasium.envs.classic_control.CartPoleEnv"}},
+            ValueError,
+            r"there is no environment 'gymnasium\.envs\.classic_control\.CartPoleEnv'\. RLlib imports no class by its path: pass the class",
         ),
     ],
 )
@@ -161,21 +176,24 @@ def test_what_cannot_be_used_is_named_before_anything_starts(arguments, error, m
 def test_an_environment_may_be_registered_or_made_by_what_the_user_gives():
     register_env("labyrinth", lambda _: CartPoleEnv())
     gymnasium.register("Corridor-v3", CartPoleEnv)
+    gymnasium.register("tools.Corridor-v3", CartPoleEnv)
     try:
         made = (CartPoleEnv, lambda _: CartPoleEnv())
         for env in (
             "labyrinth",
             "Corridor-v3",
             "CartPole",
+            "tools.Corridor-v3",
             "ale_py:ALE/Pong-v5",
-            "my_package.environments.Maze",
+            "only_on_the_workers:Maze-v0",
             *made,
         ):
             RLTrainer("PPO", config={"env": env})
-        with pytest.raises(ValueError, match=r"no environment 'labyrint'. Do you mean 'labyrinth'\?"):
+        with pytest.raises(ValueError, match=r"no environment 'labyrint'. Did you mean 'labyrinth'\?"):
             RLTrainer("PPO", config={"env": "labyrint"})
     finally:
         gymnasium.registry.pop("Corridor-v3")
+        gymnasium.registry.pop("tools.Corridor-v3")
         _unregister_envs()
     RLTrainer("PPO", config={"env_runner_cls": SingleAgentEnvRunner, **SPACES_ALONE})  # environments of somebody else
 
@@ -187,6 +205,14 @@ def test_recorded_steps_may_be_a_dataset_or_a_path_in_the_config(name):
     RLTrainer("CQL", config={**SPACES, "lr": None}, datasets={"train": STEPS})
     RLTrainer("BC", config={**SPACES, name: ["/data/steps"]})
     RLTrainer(Mixed, config=CARTPOLE, datasets={"train": STEPS})  # whoever writes an algorithm knows what it reads
+
+
+def test_a_function_may_make_the_environment():
+    """RLlib's algorithms refuse functions, and take classes."""
+    made = algorithm_config("PPO", {"env": lambda context: CartPoleEnv(**context)}, ScalingConfig())
+    assert isinstance(PPO._get_env_id_and_creator(made.env, made)[1]({"sutton_barto_reward": True}), CartPoleEnv)
+    runner = SingleAgentEnvRunner(config=made, worker_index=1, num_workers=1, spaces=None)
+    assert isinstance(runner.env.unwrapped.envs[0].unwrapped, CartPoleEnv)
 
 
 def test_torch_may_be_named():

@@ -182,10 +182,10 @@ def test_a_checkpoint_without_a_whole_model_says_why_it_cannot_predict(checkpoin
     assert [child.name for child in Path(each.location).parent.iterdir()] == ["checkpoint_000002"]
 
 
-def test_a_checkpoint_of_lightnings_says_what_to_report_besides(tmp_path):
+def test_a_checkpoint_of_lightnings_says_how_to_save_the_network_with_it(tmp_path):
     (tmp_path / "checkpoint.ckpt").touch()
     assert re.search(
-        r"it is a checkpoint of Lightning's, .*TorchCheckpoint\.from_model\(module\.network\)",
+        r"it is a checkpoint of Lightning's, .*RayTrainReportCallback\(model=lambda module: module\.network\)",
         str(why_not_served("torch", str(tmp_path))),
     )
     (tmp_path / "checkpoint.ckpt").rename(tmp_path / "other")

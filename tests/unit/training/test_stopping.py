@@ -68,7 +68,7 @@ def test_a_bound_on_a_metric_that_the_first_report_lacks_is_named_with_what_is_m
     }
     for name in ("episode_reward_mean", "episode_return_mean", "env_runner/episode_return_mean"):
         warning = str(unreported(False, {name: 150, "training_iteration": 9}, first))
-        assert f"has no '{name}'. Do you mean 'env_runners/episode_return_mean'? It may still be reported" in warning
+        assert f"has no '{name}'. Did you mean 'env_runners/episode_return_mean'? It may still be reported" in warning
     both = str(unreported(False, {"timesteps_total": 100, "xyz": 1}, first))
     assert "has no 'timesteps_total' and no 'xyz'" in both, "nothing is reached by what is no number"
     assert "They may still be reported later" in both
