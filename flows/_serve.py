@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from trainlib._execution.network import LOOPBACK
+from trainlib._platform.failed_cursors import close_failed_cursors
 from trainlib._platform.guard import Guard, allowed_hosts, allowed_origins
 from trainlib._platform.retry_when_busy import RetryWhenBusy
 from trainlib._schema import templates
@@ -94,6 +95,7 @@ def main(port: int) -> None:
     from prefect.server.api.server import create_app
 
     gc.freeze()  # making the app collects garbage, too
+    close_failed_cursors()
 
     class Server(uvicorn.Server):
         """Starts when no other server is starting. What it finds then is complete."""

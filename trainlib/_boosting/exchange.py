@@ -36,30 +36,30 @@ class Exchange:
 
     def __init__(self) -> None:
         self._listener: socket.socket | None = None
-        """On rank 0 only."""
+        """On rank 0, until all others are there."""
         self._peers: list[socket.socket] = []
         """On rank 0, the other ranks; on the others, rank 0."""
-        self._missing = 0
-        """How many ranks rank 0 has not let in yet."""
-        self._token = b""
 
-    def open(self, address: str, ranks: int, token: str, timeout_s: float) -> int:
-        """Rank 0: let the others connect. Returns the port."""
+    def open(self, address: str, timeout_s: float) -> int:
+        """Rank 0: listen. Returns the port."""
         self.leave()
         self._listener = listen(address)
         self._listener.settimeout(timeout_s)
-        self._missing, self._token = ranks - 1, token.encode()
         return int(self._listener.getsockname()[1])
 
     def join(self, address: str, port: int, token: str, timeout_s: float) -> None:
-        """Connect to rank 0. Rank 0 itself does nothing."""
-        if self._listener is not None:
-            return
+        """Other ranks: connect to rank 0."""
         self.leave()
-        connection = socket.create_connection((address, port), timeout=timeout_s)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(token.encode())
-        self._peers.append(connection)
+        self._keep(socket.create_connection((address, port), timeout=timeout_s), timeout_s)
+        self._peers[0].sendall(token.encode())
+
+    def let_in(self, others: int, token: str, timeout_s: float) -> None:
+        """Rank 0: accept the other ranks, which have connected already, and nobody else from then on."""
+        assert self._listener is not None, "open() comes first"
+        for connection in admit(self._listener, token.encode(), others, timeout_s):
+            self._keep(connection, timeout_s)
+        self._listener.close()
+        self._listener = None
 
     def send_and_receive(self, rank: int, mine: bytes) -> list[bytes]:
         """What all ranks have sent, in their order. They have to call this equally often.
@@ -70,38 +70,35 @@ class Exchange:
 
         Raises:
             ConnectionError: another rank has gone away.
-            TimeoutError: another rank does not come.
+            TimeoutError: another rank sends nothing.
         """
-        self._let_in()
-        if self._listener is None:
-            _send(self._peers[0], [(rank, mine)])
-            return [_received(self._peers[0])[1] for _ in range(self._announced())]
-        sent = sorted([(rank, mine), *(_received(peer) for peer in self._peers)])
-        for peer in self._peers:
-            _send(peer, [(len(sent), b""), *sent])
-        return [each for _, each in sent]
+        try:
+            if rank:
+                _send(self._peers[0], [(rank, mine)])
+                count, _ = _received(self._peers[0])
+                return [_received(self._peers[0])[1] for _ in range(count)]
+            sent = sorted([(rank, mine), *(_received(peer) for peer in self._peers)])
+            for peer in self._peers:
+                _send(peer, [(len(sent), b""), *sent])
+            return [each for _, each in sent]
+        except TimeoutError as error:
+            waited_s = self._peers[0].gettimeout() or 0.0
+            raise TimeoutError(
+                f"rank {rank} has waited {waited_s:g} s for the other ranks, which may have more rows to read. Spread the rows more evenly, "
+                "or give them more time: XGBoostConfig(timeout_s=...), LightGBMConfig(timeout_s=...)"
+            ) from error
 
     def leave(self) -> None:
         """Close all connections."""
         for each in (*self._peers, *([self._listener] if self._listener is not None else [])):
             each.close()
         self._peers.clear()
-        self._listener, self._missing = None, 0
+        self._listener = None
 
-    def _announced(self) -> int:
-        """How many ranks have sent something."""
-        return _received(self._peers[0])[0]
-
-    def _let_in(self) -> None:
-        """Rank 0: accept the others, who have connected already."""
-        if not self._missing or self._listener is None:
-            return
-        timeout_s = self._listener.gettimeout() or 0.0
-        for connection in admit(self._listener, self._token, self._missing, timeout_s):
-            connection.settimeout(timeout_s)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._peers.append(connection)
-        self._missing = 0
+    def _keep(self, connection: socket.socket, timeout_s: float) -> None:
+        connection.settimeout(timeout_s)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._peers.append(connection)
 
 
 _here = Exchange()
@@ -116,13 +113,12 @@ def connect(worker_group: WorkerGroup, addresses: Sequence[str], timeout_s: floa
         addresses: Those of its ranks.
         timeout_s: How long a rank may take to answer.
     """
+    others = range(1, len(worker_group))
     token = secrets.token_hex(16)
-    port = worker_group.execute_single(0, _open, addresses[0], len(worker_group), token, timeout_s)
+    port = worker_group.execute_single(0, _open, addresses[0], timeout_s)
     joining = (addresses[0], port, token, timeout_s)
-    gather(
-        [worker_group.execute_single_async(rank, _join, *joining) for rank in range(len(worker_group))],
-        timeout=timeout_s,
-    )
+    gather([worker_group.execute_single_async(rank, _join, *joining) for rank in others], timeout=timeout_s)
+    worker_group.execute_single(0, _let_in, len(others), token, timeout_s)
 
 
 def exchange(mine: bytes) -> list[bytes]:
@@ -140,12 +136,16 @@ def leave() -> None:
     _here.leave()
 
 
-def _open(address: str, ranks: int, token: str, timeout_s: float) -> int:
-    return _here.open(address, ranks, token, timeout_s)
+def _open(address: str, timeout_s: float) -> int:
+    return _here.open(address, timeout_s)
 
 
 def _join(address: str, port: int, token: str, timeout_s: float) -> None:
     _here.join(address, port, token, timeout_s)
+
+
+def _let_in(others: int, token: str, timeout_s: float) -> None:
+    _here.let_in(others, token, timeout_s)
 
 
 def _send(connection: socket.socket, parts: Sequence[tuple[int, bytes]]) -> None:

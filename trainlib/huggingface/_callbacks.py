@@ -14,9 +14,8 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from trainlib import session
-from trainlib._execution.working_directory import ORIGINAL
 from trainlib.huggingface._checkpoint import TransformersCheckpoint
-from trainlib.huggingface._saved_files import collect
+from trainlib.huggingface._saved_files import collect, is_of_one_rank
 
 __all__ = ["RayTrainReportCallback", "ReportEachStep", "ShareBestModel"]
 
@@ -71,7 +70,7 @@ class ShareBestModel(TrainerCallback):
     """Gives all ranks the model that rank 0 has loaded with ``load_best_model_at_end``.
 
     Rank 0 saves it, and the others, which have working directories of their own, go on with their last one. For models that
-    are whole on each rank: ``prepare_trainer`` refuses sharded ones.
+    are whole on each rank.
     """
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
@@ -140,12 +139,9 @@ def _best_so_far(args: Any, state: Any) -> set[Path]:
 
 def _remove_saved(args: Any, needed: set[Path]) -> None:
     """Remove what a Trainer has saved in the working directory of its rank, in this attempt or an earlier one, once it was reported."""
-    here, folder = Path.cwd().resolve(), Path(args.output_dir).resolve()
-    script = os.environ.get(ORIGINAL)
-    is_shared = script is not None and Path(script).resolve() == here
-    if is_shared or not folder.is_relative_to(here):
+    if not is_of_one_rank(args.output_dir):
         return
-    for saved in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
+    for saved in Path(args.output_dir).resolve().glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
         if saved not in needed:
             shutil.rmtree(saved, ignore_errors=True)
 

@@ -11,6 +11,7 @@ from ray.data.iterator import _IterableFromIterator
 from torch.utils.data import DataLoader, IterableDataset
 
 from trainlib.huggingface._callbacks import ShareBestModel
+from trainlib.huggingface._saved_files import is_of_one_rank
 from trainlib.huggingface._shard_rows import ShardRows
 
 __all__ = ["prepare_trainer"]
@@ -23,11 +24,11 @@ def prepare_trainer(trainer: Any) -> Any:
     ``session.get_dataset_shard("train").iter_torch_batches(...)`` gives is taken as it is, batch by batch; the Trainer needs
     ``max_steps`` then, because such a dataset has no length. Other datasets are dealt out as usual. What the Trainer would
     write into MLflow by itself is left out: it would be a second run. With ``load_best_model_at_end``, all ranks have the best
-    model at the end.
+    model at the end; if it is sharded, ``output_dir`` has to be a folder that all ranks share.
 
     Raises:
-        ValueError: FSDP is asked for, but Accelerate would not shard the model; or a model is sharded and
-            ``load_best_model_at_end`` is set.
+        ValueError: FSDP is asked for, but Accelerate would not shard the model; or a model is sharded,
+            ``load_best_model_at_end`` is set, and the ranks do not save it in one folder.
 
     Example:
         >>> import transformers
@@ -59,7 +60,10 @@ def prepare_trainer(trainer: Any) -> Any:
     ShardTrainer.__name__, ShardTrainer.__qualname__ = base.__name__, base.__qualname__
     trainer.__class__ = ShardTrainer
     _leave_out_mlflow(trainer)
-    trainer.callback_handler.callbacks.insert(0, ShareBestModel())  # before the user's, which may evaluate the model
+    if not _is_sharded(trainer):
+        trainer.callback_handler.callbacks.insert(
+            0, ShareBestModel()
+        )  # before the user's, which may evaluate the model
     return trainer
 
 
@@ -75,15 +79,21 @@ def _require_sharding(trainer: Any) -> None:
             "GPUs. On CPUs, use an AccelerateTrainer with accelerate_config={'distributed_type': 'FSDP', 'fsdp_config': "
             "{'fsdp_version': 2}} and leave fsdp out of the TrainingArguments; or use ScalingConfig(use_gpu=True)"
         )
-    if args.load_best_model_at_end and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
+    if args.load_best_model_at_end and _is_sharded(trainer) and is_of_one_rank(args.output_dir):
         metric = args.metric_for_best_model
         named = metric if metric.startswith("eval_") else f"eval_{metric}"
         order = "max" if args.greater_is_better else "min"
         raise ValueError(
-            f"load_best_model_at_end=True does not work with {'FSDP' if trainer.is_fsdp_enabled else 'DeepSpeed'}: each worker saves "
-            "its part of the model in a folder of its own, and none could load the whole. Leave it out. To keep the best checkpoint, "
-            f"use RunConfig(checkpoint_config=CheckpointConfig(checkpoint_score_attribute={named!r}, checkpoint_score_order={order!r}))"
+            f"load_best_model_at_end=True, with {'FSDP' if trainer.is_fsdp_enabled else 'DeepSpeed'}, needs one output_dir for all "
+            f"workers, but {args.output_dir!r} is in the working directory that each worker has for itself: each would save its part of the "
+            "model there, and none could load the whole. Pass an absolute path that all workers share. Or leave it out, and keep the best "
+            f"checkpoint: RunConfig(checkpoint_config=CheckpointConfig(checkpoint_score_attribute={named!r}, "
+            f"checkpoint_score_order={order!r}))"
         )
+
+
+def _is_sharded(trainer: Any) -> bool:
+    return bool(trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled)
 
 
 def _chosen(datasets: Any, asked_for: Any) -> Any:

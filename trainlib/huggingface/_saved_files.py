@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 
-__all__ = ["collect"]
+from trainlib._execution.working_directory import ORIGINAL
+
+__all__ = ["collect", "is_of_one_rank"]
 
 # How many bytes of a file are sent at a time. More than this, and a few copies of it, is never held in memory.
 _AT_ONCE = 4 << 20
@@ -32,6 +35,13 @@ def collect(folder: Path) -> None:
             _receive(folder / name, rank, size)
         elif dist.get_rank() == rank:
             _send(folder / name, size)
+
+
+def is_of_one_rank(folder: str) -> bool:
+    """Whether a folder lies in the working directory of this rank, where no other rank sees it."""
+    here, script = Path.cwd().resolve(), os.environ.get(ORIGINAL)
+    is_shared = script is not None and Path(script).resolve() == here
+    return not is_shared and Path(folder).resolve().is_relative_to(here)
 
 
 def _wanted(saved: list[dict[str, int]], present: set[str]) -> dict[str, tuple[int, int]]:

@@ -57,9 +57,8 @@ def boost_trees(config: dict[str, Any]) -> dict[str, float]:
         again, starts_from = done, None
     begun = time.perf_counter()
     tables, given = read_tables(config, LIBRARY, categories=False), config.get("dmatrix_params") or {}
-    require_share(
-        params, tables["train"].labels, f"the labels of the dataset 'train' on rank {session.get_world_rank()}"
-    )
+    where = f"the labels of the dataset 'train' on rank {session.get_world_rank()}"
+    require_share(params, tables["train"].labels, where, workers=session.get_world_size())
     read = time.perf_counter()
     waited = sum(table.waited_s for table in tables.values())
     tables = with_equal_columns(tables, exchange)

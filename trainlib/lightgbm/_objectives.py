@@ -54,19 +54,26 @@ def need_of(params: dict[str, Any]) -> str | None:
     return _NEEDS.get(objective_of(params))
 
 
-def require_share(params: dict[str, Any], labels: np.ndarray, where: str) -> None:
+def require_share(params: dict[str, Any], labels: np.ndarray, where: str, *, workers: int) -> None:
     """Raise a DataError if an objective cannot begin with a worker's labels, although all of them are allowed.
 
     Args:
         params: LightGBM's parameters.
         labels: This worker's labels.
         where: Whose they are, in words.
+        workers: How many workers there are.
     """
-    if objective_of(params) in _SUMS_POSITIVE and not labels.any():
+    objective = objective_of(params)
+    if objective not in _SUMS_POSITIVE or labels.any():
+        return
+    if workers == 1:
         raise DataError(
-            f"the objective {objective_of(params)} needs labels above 0 on every worker, but {where} are all 0. Shuffle the rows, use fewer "
-            "workers, or choose another objective"
+            f"the objective {objective} needs labels above 0, but {where} are all 0. Choose another label_column or objective"
         )
+    raise DataError(
+        f"the objective {objective} needs labels above 0 on every worker, but {where} are all 0. Shuffle the rows, use fewer workers, or "
+        "choose another objective"
+    )
 
 
 def require_possible(params: dict[str, Any]) -> None:

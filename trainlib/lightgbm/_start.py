@@ -42,11 +42,13 @@ def _log_expm1(mean: float) -> float:
     return math.log(math.expm1(max(mean, _LEAST)))
 
 
+_OF_ROOTS = (
+    *("regression", "regression_l2", "l2", "mean_squared_error", "mse"),
+    *("l2_root", "root_mean_squared_error", "rmse", "fair"),
+)
+"""The objectives that learn the roots of labels with ``reg_sqrt``. LightGBM ignores it for the others."""
 _SCORES: dict[Callable[[float], float], tuple[str, ...]] = {
-    _identity: (
-        *("regression", "regression_l2", "l2", "mean_squared_error", "mse"),
-        *("l2_root", "root_mean_squared_error", "rmse", "huber", "fair"),
-    ),
+    _identity: (*_OF_ROOTS, "huber"),
     _log: ("poisson", "gamma", "tweedie"),
     _logit: ("cross_entropy", "xentropy"),
     _log_expm1: ("cross_entropy_lambda", "xentlambda"),
@@ -76,7 +78,8 @@ def common_start(params: Mapping[str, Any], table: LabelledTable, exchange: Exch
     import numpy as np
 
     given = dict(params)
-    score = _SCORE_OF.get(objective_of(given))
+    objective = objective_of(given)
+    score = _SCORE_OF.get(objective)
     if (
         score is None
         or is_forest(given)
@@ -85,7 +88,7 @@ def common_start(params: Mapping[str, Any], table: LabelledTable, exchange: Exch
     ):
         return None
     labels = table.labels.astype("float64")
-    if is_on(given, "reg_sqrt", False):
+    if objective in _OF_ROOTS and is_on(given, "reg_sqrt", False):
         labels = np.sign(labels) * np.sqrt(np.abs(labels))
     weights = table.columns.get("weight", np.ones(table.rows)).astype("float64")
     weight, total = add_up([float(weights.sum()), float((weights * labels).sum())], exchange)

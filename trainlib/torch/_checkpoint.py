@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TorchCheckpoint"]
 
+_WRAPPERS = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "DeepSpeedEngine")
+
 
 class TorchCheckpoint(Checkpoint):
     """A checkpoint of a torch model or of its state dict.
@@ -46,7 +48,7 @@ class TorchCheckpoint(Checkpoint):
         """A checkpoint of a whole model. Its class is pickled with it.
 
         Args:
-            model: The model. That inside of DistributedDataParallel is saved.
+            model: The model. That inside of DistributedDataParallel or ``torch.compile`` is saved.
             preprocessor: A fitted preprocessor, to be applied before predicting.
         """
         return cls._save(_unwrapped(model), preprocessor)
@@ -110,12 +112,18 @@ class TorchCheckpoint(Checkpoint):
 
 
 def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
-    """The model inside of what torch wraps around one. A user's own model may have a layer that is called ``module``, too."""
-    from torch.distributed.fsdp import FullyShardedDataParallel
-    from torch.nn.parallel import DataParallel, DistributedDataParallel
+    """The model inside of what compiles it or spreads it over workers. A user's own model may have a layer called ``module``, too."""
+    while True:
+        if hasattr(model, "_orig_mod"):  # torch.compile
+            model = model._orig_mod  # type: ignore[assignment]
+        elif any(_is_wrapper(each) for each in type(model).__mro__):
+            model = model.module  # type: ignore[assignment]
+        else:
+            return model
 
-    is_wrapped = isinstance(model, (DataParallel, DistributedDataParallel, FullyShardedDataParallel))
-    return model.module if is_wrapped else model  # type: ignore[return-value]
+
+def _is_wrapper(kind: type) -> bool:
+    return kind.__name__ in _WRAPPERS and kind.__module__.startswith(("torch.", "deepspeed."))
 
 
 def _plain(state_dict: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.unit.boosting.two_ranks import by_two_ranks
+from tests.unit.boosting.two_ranks import by_two_ranks, connected
 from trainlib._boosting.columns import agreed, in_order
 from trainlib._boosting.exchange import Exchange, ExchangeBytes
 from trainlib._boosting.table import LabelledTable
@@ -94,6 +94,9 @@ WEIGHTS = np.where(ROWS[:, 0] > 0, 3.0, 0.5)
         ({"objective": "regression", "reg_sqrt": True}, POSITIVE, WEIGHTS),
         ({"objective": "huber"}, POSITIVE, WEIGHTS),
         ({"objective": "fair"}, POSITIVE, WEIGHTS),
+        ({"objective": "fair", "reg_sqrt": True}, POSITIVE, WEIGHTS),
+        ({"objective": "huber", "reg_sqrt": True}, POSITIVE, WEIGHTS),
+        ({"objective": "poisson", "reg_sqrt": True}, POSITIVE, None),
         ({"objective": "poisson", "boost_from_average": False}, POSITIVE, None),
         ({"objective": "poisson", "min_data_in_leaf": 5000}, POSITIVE, None),
     ],
@@ -158,20 +161,43 @@ def test_a_rank_that_goes_away_is_an_error_of_the_others_and_large_parts_arrive_
         by_two_ranks(lambda rank, exchange: [*map(len, exchange(large[rank])), exchange(large[rank]) == large])
         == [[3_000_000, 3_000_000, True]] * 2
     )
-    ends = [Exchange(), Exchange()]
-    port = ends[0].open("127.0.0.1", 2, "token", 20)
-    ends[1].join("127.0.0.1", port, "token", 20)
-    ends[1].leave()
+    first, second = connected()
+    second.leave()
     with pytest.raises(ConnectionError, match="another rank has left the training"):
-        ends[0].send_and_receive(0, b"")
-    ends[0].leave()
+        first.send_and_receive(0, b"")
+    first.leave()
+
+
+def test_nobody_can_connect_when_all_ranks_are_there():
+    first, second = Exchange(), Exchange()
+    port = first.open("127.0.0.1", 20)
+    second.join("127.0.0.1", port, "token", 20)
+    first.let_in(1, "token", 20)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    for each in (first, second):
+        each.leave()
+
+
+def test_a_rank_that_sends_nothing_is_an_error_that_says_what_may_help():
+    for rank in (0, 1):
+        ends = connected(timeout_s=0.2)
+        with pytest.raises(TimeoutError, match=rf"rank {rank} has waited 0\.2 s .* give them more time: timeout_s"):
+            ends[rank].send_and_receive(rank, b"")
+        for each in ends:
+            each.leave()
 
 
 def test_a_rank_whose_labels_are_all_0_is_named_where_lightgbm_cannot_begin():
     where, labels = "the labels of the dataset 'train' on rank 1", np.zeros(3)
     with pytest.raises(
-        DataError, match=r"poisson needs labels above 0 on every worker, but the labels .* rank 1 are all 0"
+        DataError,
+        match=r"poisson needs labels above 0 on every worker, but the labels .* rank 1 are all 0\. Shuffle the rows",
     ):
-        require_share({"app": "poisson"}, labels, where)
-    require_share({"app": "poisson"}, np.array([0.0, 1.0]), where)
-    require_share({"objective": "regression"}, labels, where)
+        require_share({"app": "poisson"}, labels, where, workers=2)
+    with pytest.raises(
+        DataError, match=r"above 0, but the labels .* are all 0\. Choose another label_column or objective"
+    ):
+        require_share({"app": "poisson"}, labels, where, workers=1)
+    require_share({"app": "poisson"}, np.array([0.0, 1.0]), where, workers=2)
+    require_share({"objective": "regression"}, labels, where, workers=2)

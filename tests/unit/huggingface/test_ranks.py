@@ -41,7 +41,14 @@ def small_model() -> Any:
 def trainer_of(model: Any, batch: int = 4, **more: Any) -> transformers.Trainer:
     quiet = {"report_to": "none", "disable_tqdm": True, "optim": "sgd", "learning_rate": 0.5, "max_grad_norm": 0}
     args = transformers.TrainingArguments(
-        "out", num_train_epochs=3, per_device_train_batch_size=batch, **{"save_strategy": "no", **quiet, **more}
+        **{
+            "output_dir": "out",
+            "num_train_epochs": 3,
+            "save_strategy": "no",
+            "per_device_train_batch_size": batch,
+            **quiet,
+            **more,
+        }
     )
     return Scored(model=model, args=args, train_dataset=ROWS, eval_dataset=ROWS)
 
@@ -52,11 +59,11 @@ BEST = {"load_best_model_at_end": True, "eval_strategy": "epoch", "save_strategy
 }
 
 
-def sharded_training() -> tuple[bool, list[int], dict[str, Any], bool]:
+def sharded_training(folder: str) -> tuple[bool, list[int], dict[str, Any], bool]:
     before = _state.snapshot()
     original = PartialState.__init__
     tell_accelerate(SHARDED)
-    trainer = prepare_trainer(trainer_of(small_model()))
+    trainer = prepare_trainer(trainer_of(small_model(), output_dir=folder, **BEST))
     trainer.train()
     own = [parameter.to_local().numel() for parameter in trainer.model.parameters()]
     weights = {name: each.full_tensor().tolist() for name, each in trainer.model.named_parameters()}
@@ -68,16 +75,15 @@ def sharded_training() -> tuple[bool, list[int], dict[str, Any], bool]:
 
 
 def test_a_trainer_shards_its_model_on_cpus_and_learns_what_it_would_in_one_process(tmp_path):
-    """A transformers.Trainer lets Accelerate look at its process anew."""
-    first, second = in_ranks(sharded_training)
+    """A transformers.Trainer lets Accelerate look at its process anew. The best model is loaded from a folder that all ranks share."""
+    first, second = in_ranks(sharded_training, str(tmp_path / "shared"))
     assert first[0]
     assert second[0]
     whole = [parameter.numel() for parameter in small_model().parameters()]
     assert [sum(each) for each in zip(first[1], second[1], strict=True)] == whole, "each rank has a part"
     assert first[2] == second[2]
     assert first[3], "the next training in this process has whole models"
-    alone = trainer_of(small_model(), batch=8, use_cpu=True)
-    alone.args.output_dir = str(tmp_path)
+    alone = trainer_of(small_model(), batch=8, use_cpu=True, output_dir=str(tmp_path / "alone"), **BEST)
     alone.train()
     for name, weights in alone.model.named_parameters():
         torch.testing.assert_close(torch.tensor(first[2][name]), weights.detach(), rtol=1e-4, atol=1e-5)
@@ -93,7 +99,7 @@ def refused(told: dict[str, Any], more: dict[str, Any]) -> str:
 def test_a_sharded_model_with_load_best_model_at_end_is_refused_before_it_is_trained():
     """Each rank has an output_dir of its own, so that none has all that has to be loaded."""
     for error in in_ranks(refused, SHARDED, BEST):
-        assert "load_best_model_at_end=True does not work with FSDP" in error
+        assert "load_best_model_at_end=True, with FSDP, needs one output_dir for all workers, but 'out' is in" in error
         assert "checkpoint_score_attribute='eval_score'" in error
 
 

@@ -20,7 +20,14 @@ class Negative(torch.nn.Module):
 
 def test_a_wrapper_is_taken_off_and_a_network_that_looks_like_one_stays_whole():
     model = Negative()
-    for given in (model, torch.nn.DataParallel(model)):
+    spread = torch.nn.DataParallel(model)
+    for given in (
+        model,
+        spread,
+        torch.compile(model),
+        torch.compile(spread),
+        torch.nn.DataParallel(torch.compile(model)),
+    ):
         found = TorchCheckpoint.from_model(given).get_model()
         assert isinstance(found, Negative)
         assert torch.equal(found(torch.ones(2)), model(torch.ones(2)))
