@@ -18,7 +18,10 @@ _BACKENDS = ("NO", "EAGER", "AOT_EAGER", "INDUCTOR", "CUDAGRAPHS", "TENSORRT")
 _OF_FSDP = {
     "auto_wrap_policy": ("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"),
     "backward_prefetch": ("BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"),
-    "sharding_strategy": ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2"),
+    "sharding_strategy": (
+        *("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2"),
+        *("1", "2", "3", "4", "5"),
+    ),
     "state_dict_type": ("FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT"),
     "version": ("1", "2"),
 }
@@ -60,10 +63,13 @@ def require_known_values(config: Mapping[str, Any]) -> None:
         InvalidArgumentError: ``fsdp_config`` is no mapping.
         ValueError: Accelerate does not know a setting or a value.
     """
-    _require("distributed_type", config.get("distributed_type"), _TYPES, _types)
-    precision, backend = config.get("mixed_precision"), config.get("dynamo_backend")
-    _require("mixed_precision", _in_text(precision, str.lower), _PRECISIONS, _precisions)
-    _require("dynamo_backend", _in_text(backend, str.upper), _BACKENDS, _backends)
+    _require("distributed_type", config.get("distributed_type"), str, _TYPES, _types)
+    _require("mixed_precision", config.get("mixed_precision"), str.lower, _PRECISIONS, _precisions)
+    _require("dynamo_backend", config.get("dynamo_backend"), str.upper, _BACKENDS, _backends)
+    compiled = config.get("dynamo_config")
+    if isinstance(compiled, Mapping):
+        for name in ("backend", "dynamo_backend"):
+            _require(f"dynamo_config: {name}", compiled.get(name), str.upper, _BACKENDS, _backends)
     sharding = config.get("fsdp_config")
     if sharding is None:
         return
@@ -75,23 +81,31 @@ def require_known_values(config: Mapping[str, Any]) -> None:
         # Accelerate reads both "fsdp_version" and "version".
         short = str(name).removeprefix("fsdp_")
         if short not in _FSDP_SETTINGS:
-            _require("fsdp_config", str(name), (), _fsdp_settings)
-        known = _OF_FSDP.get(short, ())
-        if known and not (short == "sharding_strategy" and str(value).isdigit()):
-            _require(f"fsdp_config: {name}", _in_text(value, str.upper), known)
-
-
-def _in_text(value: Any, spelled: Callable[[str], str]) -> Any:
-    return None if value is None else spelled(str(value))
+            _require("fsdp_config", f"fsdp_{short}", str, (), _fsdp_settings)
+        if short in _OF_FSDP:
+            _require(f"fsdp_config: {name}", value, str.upper, _OF_FSDP[short])
 
 
 def _require(
-    setting: str, value: Any, usual: Collection[str], all_known: Callable[[], Collection[str]] | None = None
+    setting: str,
+    value: Any,
+    spelled: Callable[[str], str],
+    usual: Collection[str],
+    all_known: Callable[[], Collection[str]] | None = None,
 ) -> None:
-    if value is None or value in usual:
+    """Raise a ValueError if a value is none of those known.
+
+    Args:
+        setting: Its name.
+        value: Its value. None: it is not set.
+        spelled: How Accelerate spells it, before it looks.
+        usual: What it always knows.
+        all_known: Returns all that it knows here.
+    """
+    if value is None or spelled(str(value)) in usual:
         return
     known = usual if all_known is None else all_known()
-    if value in known:
+    if spelled(str(value)) in known:
         return
     close = [*difflib.get_close_matches(str(value), known), *difflib.get_close_matches(str(value).upper(), known)]
     meant = f" Did you mean {close[0]!r}?" if close else ""
@@ -122,5 +136,4 @@ def _fsdp_settings() -> list[str]:
     from accelerate.commands.launch import launch_command_parser
 
     asked = vars(launch_command_parser().parse_args(["script.py"]))
-    found = {*(name for name in asked if name.startswith("fsdp_")), *(f"fsdp_{name}" for name in _FSDP_SETTINGS)}
-    return sorted({*found, *(name.removeprefix("fsdp_") for name in found)})
+    return sorted({*(name for name in asked if name.startswith("fsdp_")), *(f"fsdp_{name}" for name in _FSDP_SETTINGS)})

@@ -20,6 +20,8 @@ _AT_ONCE = 32
 _MADE = 20
 """How many tokens Transformers makes, if nobody says it."""
 _IDS, _MASK = "input_ids", "attention_mask"
+_OF_TOKENS = ("start_logits", "end_logits")
+"""Numbers of each token, where an answer may begin and end."""
 
 
 def why_not(folder: str) -> str | None:
@@ -85,7 +87,8 @@ class _Served:
         self._model, self._tokenizer = model, tokenizer
         labels = _labels_of(model)
         self._known = [name for name in inspect.signature(model.forward).parameters if name not in labels]
-        self._marks_spans = "start_positions" in labels
+        self._marks_spans = "start_positions" in labels and not hasattr(model.config, "start_n_top")
+        model.config.return_dict = True  # the parts of an output are told apart by their names
         self._continues = bool(model.can_generate() and not model.config.is_encoder_decoder)
         if tokenizer is not None and self._continues:
             # What is made follows the text: its end has to be there, and nothing between the two.
@@ -161,10 +164,10 @@ class _Served:
             return {"generated_text": self._tokenizer.batch_decode(made, skip_special_tokens=True)}
         found = _logits_in(self._model(**inputs))
         if len(found) > 1:
-            return {name: [row.tolist() for row in self._by_row(each, real)] for name, each in found.items()}
-        (logits,) = found.values()
+            return {name: [row.tolist() for row in _by_row(name, each, real)] for name, each in found.items()}
+        ((name, logits),) = found.items()
         if not self._classifies:
-            return self._by_row(logits, real)
+            return _by_row(name, logits, real)
         config = self._model.config
         if config.num_labels == 1 or config.problem_type == "regression":
             return logits.squeeze(-1).numpy()
@@ -172,11 +175,6 @@ class _Served:
             return torch.sigmoid(logits).numpy()
         scores, labels = torch.softmax(logits, dim=-1).max(dim=-1)
         return {"label": [config.id2label[each] for each in labels.tolist()], "score": scores.tolist()}
-
-    def _by_row(self, logits: Any, real: Any) -> Any:
-        """Logits as an array, or as a list of the rows' arrays, without those of places that are filled up."""
-        is_by_token = real is not None and logits.shape[:2] == real.shape and (logits.ndim > 2 or self._marks_spans)
-        return [row[kept].numpy() for row, kept in zip(logits, real, strict=True)] if is_by_token else logits.numpy()
 
     def no_answers(self, rows: pd.DataFrame) -> Any:
         """The answer for an empty table."""
@@ -188,7 +186,7 @@ class _Served:
         if self._classifies and config.num_labels > 1 and config.problem_type in (None, "single_label_classification"):
             return {"label": [], "score": []}
         if self._marks_spans:
-            return {"start_logits": [], "end_logits": []}
+            return {name: [] for name in _OF_TOKENS}
         return np.empty(0, "float32")
 
     @property
@@ -288,14 +286,25 @@ def _labels_of(model: Any) -> set[str]:
 
 
 def _logits_in(output: Any) -> dict[str, Any]:
-    """The logits in the output of a model, or else its first part, which are hidden states. NumPy has no bfloat16."""
+    """The logits in the output of a model, or the places that it has found, or else its hidden states. NumPy has no bfloat16."""
     import torch
 
-    parts = output.items() if hasattr(output, "items") else ()  # a tuple, if the config says so
-    named = {name: each for name, each in parts if isinstance(each, torch.Tensor)}
-    several = {name: each for name, each in named.items() if name.endswith("_logits")}
-    found = {"logits": named["logits"]} if "logits" in named else several or {"logits": output[0]}
-    return {name: each.float() for name, each in found.items()}
+    named = {name: each for name, each in output.items() if isinstance(each, torch.Tensor)}
+    several = {
+        name: each for name, each in named.items() if name.endswith("_logits") or name.startswith(("start_", "end_"))
+    }
+    if "logits" in named:
+        several = {"logits": named["logits"]}
+    found = several or {"hidden": output[0]}
+    return {name: each.float() if each.is_floating_point() else each for name, each in found.items()}
+
+
+def _by_row(name: str, logits: Any, real: Any) -> Any:
+    """Logits as an array, or as a list of the rows' arrays, without those of places that are filled up."""
+    is_by_token = logits.ndim > 2 or name in _OF_TOKENS
+    if real is None or not is_by_token or logits.shape[:2] != real.shape:
+        return logits.numpy()
+    return [row[kept].numpy() for row, kept in zip(logits, real, strict=True)]
 
 
 def _require_tokens(counts: list[int], given: Any, column: Any, first: int) -> None:

@@ -7,14 +7,15 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-__all__ = ["in_ranks"]
+from tests.longest import LONGEST_S
 
-LONGEST_S = 120
+__all__ = ["in_ranks"]
 
 
 def in_ranks(function: Callable[..., Any], *arguments: Any, ranks: int = 2) -> list[Any]:
@@ -24,13 +25,17 @@ def in_ranks(function: Callable[..., Any], *arguments: Any, ranks: int = 2) -> l
         (folder / "called").write_bytes(pickle.dumps((function, arguments)))
         command = [sys.executable, "-m", __name__]
         started = [subprocess.Popen([*command, str(rank), str(ranks), name]) for rank in range(ranks)]
+        deadline = time.monotonic() + LONGEST_S
         try:
-            codes = [each.wait(LONGEST_S) for each in started]
+            while any(each.poll() is None for each in started):
+                assert not any(each.poll() for each in started), "a rank has failed, for which the others would wait"
+                assert time.monotonic() < deadline, f"waited {LONGEST_S} s"
+                time.sleep(0.05)
         finally:
             for each in started:
                 each.kill()
                 each.wait()
-        assert codes == [0] * ranks
+        assert [each.returncode for each in started] == [0] * ranks
         return [pickle.loads((folder / f"returned_{rank}").read_bytes()) for rank in range(ranks)]
 
 

@@ -198,6 +198,34 @@ def test_question_answering_has_logits_of_both_ends_whatever_labels_the_rows_hav
     assert list(predict(rows[:0])) == ["start_logits", "end_logits"]
 
 
+def test_an_answer_is_found_by_models_that_name_it_in_other_ways(tmp_path):
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": len(WORDS),
+        "d_model": 8,
+        "n_layer": 1,
+        "n_head": 2,
+        "d_inner": 8,
+        "start_n_top": 2,
+        "end_n_top": 2,
+    }
+    beams = transformers.XLNetForQuestionAnswering(transformers.XLNetConfig(**sizes))
+    predict = _served.load(TransformersCheckpoint.from_model(beams, path=tmp_path / "beams").path)
+    answers = predict(pd.DataFrame({"input_ids": [[4, 1, 3], [2, 1, 3]]}))
+    assert {"start_top_index", "start_top_log_probs", "end_top_index"} <= set(answers)
+    assert [len(each) for each in answers["start_top_index"]] == [2, 2]
+
+    reader = transformers.DPRReader(transformers.DPRConfig(**finder().config.to_dict() | {"model_type": "dpr"}))
+    predict = _served.load(TransformersCheckpoint.from_model(reader, path=tmp_path / "reader").path)
+    answers = predict(pd.DataFrame({"input_ids": [[4, 1, 3], [2]]}))
+    assert [len(each) for each in answers["end_logits"]] == [3, 1], "as many as the row has tokens"
+
+    tuples = finder()
+    tuples.config.return_dict = False
+    predict = _served.load(TransformersCheckpoint.from_model(tuples, path=tmp_path / "tuples").path)
+    assert list(predict(pd.DataFrame({"input_ids": [[4, 1, 3]]}))) == ["start_logits", "end_logits"]
+
+
 def test_a_model_of_two_tasks_answers_with_the_logits_of_both(tmp_path):
     model = transformers.BertForPreTraining(finder().config).eval()
     predict = _served.load(TransformersCheckpoint.from_model(model, path=tmp_path).path)

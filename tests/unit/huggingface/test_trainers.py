@@ -185,6 +185,13 @@ def test_accelerate_takes_a_file_a_dict_or_nothing(tmp_path):
             "fsdp_auto_wrap_policy: NOPE, .*SIZE_BASED_WRAP",
         ),
         ({"fsdp_config": {"state_dict_type": "SHARDED_STATE"}}, ValueError, "Did you mean 'SHARDED_STATE_DICT'"),
+        (
+            {"dynamo_config": {"dynamo_backend": "INDUCTR"}},
+            ValueError,
+            "dynamo_config: dynamo_backend: INDUCTR, .*'INDUCTOR'",
+        ),
+        ({"fsdp_config": {"sharding_strategy": "9"}}, ValueError, "sharding_strategy: 9, .*FULL_SHARD"),
+        ({"mixed_precision": True}, ValueError, "has mixed_precision: True, .* It knows no,"),
         ({"fsdp_config": {"fsdp_version": 3}}, ValueError, "fsdp_config: fsdp_version: 3, .*It knows 1, 2"),
         ({"fsdp_config": {"fsdp_ofload_params": True}}, ValueError, "Did you mean 'fsdp_offload_params'"),
         ({"fsdp_config": "full_shard"}, TypeError, r"fsdp_config: a str\. Expected a mapping of settings"),
