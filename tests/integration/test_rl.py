@@ -19,12 +19,13 @@ from gymnasium.spaces import Box, Discrete
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from tests.without_trainlib import predictions_without_trainlib
-from trainlib import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, session
+from trainlib import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig, session, tune
 from trainlib._registry.models import promote_checkpoint
 from trainlib._registry.store import current_store
 from trainlib.flows import predict
 from trainlib.rl import RLCheckpoint, RLTrainer
 from trainlib.rl._served import load
+from trainlib.tune import TuneConfig, Tuner
 
 BATCH = 200
 QUICK = {"train_batch_size_per_learner": BATCH, "minibatch_size": 100, "num_epochs": 1}
@@ -140,6 +141,9 @@ def test_a_lost_env_runner_that_is_not_to_be_replaced_is_a_failed_attempt(tmp_pa
     result = trainer.copy_with(run_config=run_config.model_copy(update={"stop": stop})).fit()
     assert result.attempts == 2
     shown = "".join(capsys.readouterr())
+    assert "API stack" not in shown, "RLlib's advice to leave it"
+    assert "gputil" not in shown
+    assert "DeprecationWarning" not in shown
     assert shown.count("has no 'episode_reward_mean'. Did you mean 'env_runners/episode_return_mean'?") == 1
     assert curve(result.run_id, "num_env_steps_sampled_lifetime") == [(step, step * BATCH) for step in range(1, 5)]
 
@@ -163,15 +167,14 @@ def steps(count: int) -> pd.DataFrame:
     )
 
 
-def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_without_trainlib(registry, tmp_path):
-    """It is stopped at an iteration that is not due, and saved all the same."""
-    result = RLTrainer(
+def test_a_sweep_finds_what_learns_from_a_dataset_and_its_registered_model_acts_without_trainlib(registry, tmp_path):
+    """Trials are stopped at an iteration that is not due, and saved all the same."""
+    trainer = RLTrainer(
         "BC",
         config={
             "observation_space": Box(-10, 10, (4,)),
             "action_space": Discrete(2),
             "train_batch_size_per_learner": 256,
-            "lr": 0.01,
             "dataset_num_iters_per_learner": 20,
         },
         datasets={"train": steps(2000)},
@@ -180,7 +183,17 @@ def test_an_algorithm_learns_from_a_dataset_and_its_registered_model_acts_withou
             checkpoint_config=CheckpointConfig(checkpoint_frequency=2, checkpoint_at_end=True),
             runtime_env=WITHOUT_TENSORFLOW,
         ),
+    )
+    loss = "learners/default_policy/policy_loss"
+    trials = Tuner(
+        trainer,
+        param_space={"config": {"lr": tune.grid_search([1e-7, 0.01])}},
+        tune_config=TuneConfig(metric=loss, mode="min"),
     ).fit()
+    result = trials.get_best_result()
+    assert len(trials) == 2
+    assert trials.num_errors == 0
+    assert result.config["config"]["lr"] == 0.01
     assert result.rows == {"train": [[2000]]}, "written once"
     act = load(result.checkpoint.path)
     assert act(pd.DataFrame({"obs": [[0, 0, 2, 0], [0, 0, -2, 0]]})).tolist() == [1, 0]

@@ -15,6 +15,7 @@ from trainlib._execution.reported import is_number
 from trainlib.rl._algorithms import algorithm_config
 from trainlib.rl._checkpoint import RLCheckpoint
 from trainlib.rl._offline import write_parquet
+from trainlib.rl._rllib import leave_out_lines
 
 __all__ = ["metrics_of", "train_algorithm", "until_it_ends"]
 
@@ -31,6 +32,7 @@ def train_algorithm(config: dict[str, Any]) -> None:
     Args:
         config: RLTrainer's own arguments, its ``scaling_config``, and whether it is ``offline``, i.e. has a dataset.
     """
+    leave_out_lines()
     with tempfile.TemporaryDirectory(prefix="trainlib-rl-") as folder:
         steps = session.get_dataset_shard("train") if config["offline"] else None
         offline = write_parquet(steps, Path(folder)) if steps is not None else None

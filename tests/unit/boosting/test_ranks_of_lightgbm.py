@@ -182,7 +182,9 @@ def test_nobody_can_connect_when_all_ranks_are_there():
 def test_a_rank_that_sends_nothing_is_an_error_that_says_what_may_help():
     for rank in (0, 1):
         ends = connected(timeout_s=0.2)
-        with pytest.raises(TimeoutError, match=rf"rank {rank} has waited 0\.2 s .* give them more time: XGBoostConfig\(timeout_s"):
+        with pytest.raises(
+            TimeoutError, match=rf"rank {rank} has waited 0\.2 s .* give them more time: XGBoostConfig\(timeout_s"
+        ):
             ends[rank].send_and_receive(rank, b"")
         for each in ends:
             each.leave()
