@@ -6,16 +6,20 @@ import io
 import os
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trainlib._execution.events import Failed, Finished, Output, WorkerEvent
+from trainlib._execution.events import Failed, Finished, Output, Report, WorkerEvent
 
 # Events are handed over a few at a time: one by one, a fast training function would keep a core busy
 # with handing over.
 GATHER_S = 0.02
+# Reports that come seldom, and for which nobody waits, are gathered for longer: each hand-over takes milliseconds from a training that
+# keeps all cores busy.
+SELDOM_S = 0.2
+_SELDOM = 2
+"""Not more events than this while the first ones are gathered."""
 
 # A coordinator that lags behind holds the training function up here rather than filling the memory.
 CAPACITY = 20_000
@@ -24,9 +28,17 @@ CAPACITY = 20_000
 class Outbox:
     """A queue that is filled by the training function and drained by one poll after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, gathers_reports: bool = False) -> None:
+        """
+        Args:
+            gathers_reports: Whether nobody waits for reports without checkpoints.
+        """
+        self._gathers_reports = gathers_reports
         self._events: deque[WorkerEvent] = deque()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._hurried = threading.Condition(self._lock)
+        """For events that do not wait for others. Not told of any other: that would wake a thread for each report."""
 
     def put(self, event: WorkerEvent) -> None:
         with self._changed:
@@ -34,6 +46,8 @@ class Outbox:
                 self._changed.wait()
             self._events.append(event)
             self._changed.notify_all()
+            if not self._may_wait(event):
+                self._hurried.notify_all()
 
     def drain(self, timeout: float) -> list[WorkerEvent]:
         """All that is there; waits up to ``timeout`` seconds for the first."""
@@ -42,14 +56,19 @@ class Outbox:
                 self._changed.wait(timeout)
             if not self._events:
                 return []
-            over = isinstance(self._events[-1], (Finished, Failed))
-        if not over:
-            time.sleep(GATHER_S)
-        with self._changed:
+            self._hurried.wait_for(self._is_over, GATHER_S)
+            if timeout and len(self._events) <= _SELDOM:
+                self._hurried.wait_for(lambda: not all(map(self._may_wait, self._events)), SELDOM_S - GATHER_S)
             events = list(self._events)
             self._events.clear()
             self._changed.notify_all()
             return events
+
+    def _is_over(self) -> bool:
+        return bool(self._events) and isinstance(self._events[-1], (Finished, Failed))
+
+    def _may_wait(self, event: WorkerEvent) -> bool:
+        return self._gathers_reports and isinstance(event, Report) and event.checkpoint is None
 
 
 class _Lines(io.TextIOBase):

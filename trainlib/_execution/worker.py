@@ -124,7 +124,7 @@ class Worker:
         sys.path += [path for path in assignment.import_path if path not in sys.path]
         if assignment.context.world_rank == 0 and assignment.staging is not None:
             _require_staging(Path(assignment.staging), assignment.shares_disk)
-        self._outbox = Outbox()
+        self._outbox = Outbox(gathers_reports=not assignment.in_step)
         self._session = WorkerSession(assignment, self._outbox)
         self._thread = threading.Thread(
             target=self._run, args=(function, self._session), name="training-function", daemon=True
