@@ -61,9 +61,8 @@ def prepare_trainer(trainer: Any) -> Any:
     trainer.__class__ = ShardTrainer
     _leave_out_mlflow(trainer)
     if not _is_sharded(trainer):
-        trainer.callback_handler.callbacks.insert(
-            0, ShareBestModel()
-        )  # before the user's, which may evaluate the model
+        # Before the user's callbacks, which may evaluate the model.
+        trainer.callback_handler.callbacks.insert(0, ShareBestModel())
     return trainer
 
 
